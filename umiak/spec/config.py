@@ -1,0 +1,68 @@
+"""What a native config file defines: `config = Config(...)`. Knows nothing of torch; models, losses and sources are called, not inspected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from umiak.errors import InputError
+from umiak.spec.optim import Optimizer, ParamOptions
+
+
+class Shard(NamedTuple):
+    """Which part of a data set a trainer reads: sample i belongs to shard i % count."""
+
+    index: int = 0
+    count: int = 1
+
+
+class Source(Protocol):
+    """Where batches come from. The same arguments must give the same batches: recovery replays them."""
+
+    def batches(self, size: int, shard: Shard, seed: int | None) -> Iterator[dict[str, Any]]:
+        """Batches of at most `size` samples; shuffled by `seed`, or in the order of the data when it is None."""
+
+
+class Metric(Protocol):
+    """A number over many samples whose totals add up over batches and trainers."""
+
+    size: int
+
+    def add(self, total: np.ndarray, output: Any, batch: Mapping[str, Any]) -> None:
+        """Add this batch to `total`, a float64 vector of `size` elements."""
+
+    def value(self, total: np.ndarray) -> float: ...
+
+
+@dataclass(frozen=True)
+class Config:
+    """A training job: `model()` builds an nn.Module that maps a batch to an output; `loss(output, batch)` is a mean over samples."""
+
+    model: Callable[[], Any]
+    train: Source
+    loss: Callable[[Any, Any], Any]
+    optimizer: Optimizer
+    batch_size: int = 128
+    test: Source | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    parameters: Mapping[str, ParamOptions] = field(default_factory=dict)
+    predict: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("model", "loss"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"Config.{name} must be callable, not {type(getattr(self, name)).__name__}")
+        for name in ("train", "test"):
+            source = getattr(self, name)
+            if not hasattr(source, "batches") and not (name == "test" and source is None):
+                raise InputError(
+                    f"Config.{name} must be a data source (see umiak.data), not {type(source).__name__}; "
+                    "wrap a generator function with umiak.data.provider"
+                )
+        if not isinstance(self.optimizer, Optimizer):
+            raise InputError(f"Config.optimizer must be one of umiak's optimizers, not {type(self.optimizer).__name__}")
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise InputError(f"Config.batch_size must be a whole number of at least 1, not {self.batch_size!r}")
