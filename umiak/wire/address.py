@@ -1,0 +1,120 @@
+"""Where a service listens: a TCP host and port, or a unix socket on this machine. Listen and connect."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import socket
+import ssl
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from umiak.errors import InputError, RetryError
+
+BUFFER = 4 << 20
+
+
+class Address(NamedTuple):
+    """`host` and `port`, or the path of a unix socket in `host` with port 0."""
+
+    host: str
+    port: int = 0
+
+    @property
+    def is_unix(self) -> bool:
+        return self.port == 0
+
+    def __str__(self) -> str:
+        return f"unix:{self.host}" if self.is_unix else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether traffic to it cannot leave this machine."""
+        if self.is_unix or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        if text.startswith("unix:"):
+            return cls(text.removeprefix("unix:"))
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise InputError(f"{text!r} is not an address: write host:port or unix:PATH")
+        return cls(host.strip("[]"), int(port))
+
+
+def listen(address: Address) -> socket.socket:
+    if address.is_unix:
+        sock = socket.socket(socket.AF_UNIX)
+        Path(address.host).unlink(missing_ok=True)
+        sock.bind(address.host)
+    else:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        sock = socket.socket(family)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((address.host, address.port))
+        except OSError as error:
+            sock.close()
+            if error.errno == errno.EADDRINUSE:
+                raise InputError(
+                    f"port {address.port} is in use by {_holder(address.port)}: end it or choose another with --port"
+                ) from None
+            raise InputError(f"cannot listen on {address}: {error.strerror}; check --nics and --port") from None
+    sock.listen(128)
+    sock.setblocking(False)
+    return sock
+
+
+def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> socket.socket:
+    """Connect, trying again until `seconds` have passed: a server may start after its clients."""
+    deadline = time.monotonic() + seconds
+    while True:
+        sock = socket.socket(socket.AF_UNIX) if address.is_unix else None
+        try:
+            if sock is not None:
+                sock.connect(address.host)
+            else:
+                sock = socket.create_connection((address.host, address.port), timeout=10)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                if tls is not None:
+                    sock = tls.wrap_socket(sock, server_hostname=address.host)
+            sock.settimeout(None)
+            return sock
+        except ssl.SSLError as error:
+            if sock is not None:
+                sock.close()
+            raise InputError(
+                f"{address} and this process do not trust each other ({error.reason}): check --tls on both sides"
+            ) from None
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            if time.monotonic() > deadline:
+                raise RetryError(
+                    f"cannot reach {address} within {seconds:.0f} s ({error.strerror or error}): is it running?"
+                ) from None
+            time.sleep(0.05)
+
+
+def _holder(port: int) -> str:
+    """Who listens on a TCP port, as far as /proc tells."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == "0A":
+                    inodes.add(f"socket:[{fields[9]}]")
+    for process in Path("/proc").glob("[0-9]*") if inodes else ():
+        with contextlib.suppress(OSError):
+            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
+                return f"process {process.name} ({(process / 'comm').read_text().strip()})"
+    return "another process"

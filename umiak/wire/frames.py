@@ -1,0 +1,196 @@
+"""Frames: what travels on every connection. Knows bytes and their bounds, not training.
+
+A frame is a 24-byte header, a small head (JSON or a packed struct, as its kind says) and a body of raw arrays. The
+head is padded to a multiple of 8 so that arrays in the body, 8-byte ones first, stay aligned in the receive buffer.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from umiak.errors import RetryError, UmiakError
+
+Buffer = bytes | bytearray | memoryview | np.ndarray
+
+VERSION = 1
+MAGIC = b"UMK1"
+HEADER = struct.Struct("<4sHHIIQ")
+MAX_HEAD = 16 << 20
+MAX_BODY = 4 << 30
+HELLO_LIMIT = 4096
+
+
+class Kind(IntEnum):
+    CHALLENGE = 1
+    HELLO = 2
+    WELCOME = 3
+    REFUSED = 4
+    SETUP = 10
+    FETCH = 11
+    ROUND = 12
+    REPLY = 13
+    REDUCE = 14
+    CHECKPOINT = 15
+    SNAPSHOT = 16
+    DONE = 17
+    ERROR = 18
+    NOTE = 20
+
+
+class FrameError(UmiakError):
+    """Bytes that are no frame, or a frame that is not allowed here."""
+
+
+class Frame(NamedTuple):
+    """One received frame. `body` is a view of the connection's buffer: valid until the next frame is received."""
+
+    kind: Kind
+    head: memoryview
+    body: np.ndarray
+
+    def json(self) -> dict[str, Any]:
+        return decode_json(self.head)
+
+
+def decode_json(head: Buffer) -> dict[str, Any]:
+    try:
+        value = json.loads(bytes(head).rstrip(b"\0"))
+    except ValueError as error:
+        raise FrameError(f"a frame's head is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise FrameError("a frame's head is not a JSON object")
+    return value
+
+
+def pack(kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> list[memoryview]:
+    """The buffers of one frame, ready for sendmsg. Bodies are not copied."""
+    raw = json.dumps(head, separators=(",", ":")).encode() if isinstance(head, dict) else head
+    raw += b"\0" * (-len(raw) % 8)
+    views = [flat(part) for part in parts]
+    size = sum(len(view) for view in views)
+    return [memoryview(HEADER.pack(MAGIC, kind, 0, len(raw), 0, size) + raw), *(view for view in views if len(view))]
+
+
+def flat(part: Buffer) -> memoryview:
+    view = part.data if isinstance(part, np.ndarray) else memoryview(part)
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def unpack_header(raw: Buffer, limit: int) -> tuple[Kind, int, int]:
+    """Kind, head length and body length; `limit` bounds head and body together."""
+    magic, kind, _, head, _, body = HEADER.unpack_from(raw)
+    if magic != MAGIC:
+        raise FrameError(f"not a frame of this protocol (begins with {bytes(magic)!r})")
+    if kind not in Kind._value2member_map_:
+        raise FrameError(f"unknown kind of frame {kind}")
+    if head % 8 or head > MAX_HEAD or head + body > limit:
+        raise FrameError(f"a frame of {head + body} bytes where at most {limit} are allowed")
+    return Kind(kind), head, body
+
+
+def read_buffer(size: int, old: np.ndarray | None = None) -> np.ndarray:
+    """An aligned byte buffer of at least `size`: the old one if it is large enough."""
+    if old is not None and len(old) >= size:
+        return old
+    words = 1 << max(13, (size - 1).bit_length() - 3)
+    return np.empty(words, np.int64).view(np.uint8)
+
+
+class Channel:
+    """The blocking end of a connection: a trainer's, a supervisor's. Not for use by two threads at once."""
+
+    def __init__(self, sock: socket.socket, peer: str, limit: int = MAX_BODY) -> None:
+        self.sock, self.peer, self.limit = sock, peer, limit
+        self.tls = isinstance(sock, ssl.SSLSocket)
+        self._buffer = read_buffer(1 << 16)
+
+    def send(self, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
+        views = pack(kind, head, parts)
+        try:
+            if self.tls:
+                for view in views:
+                    self.sock.sendall(view)
+            else:
+                send_all(self.sock, views)
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def receive(self) -> Frame:
+        """The next frame, its body in this connection's own buffer. Raises what the peer reported if it is an ERROR."""
+        kind, head_size, body_size = self.receive_header()
+        self._buffer = read_buffer(head_size + body_size, self._buffer)
+        self.fill(self._buffer.data[: head_size + body_size])
+        return Frame(kind, self._buffer.data[:head_size], self._buffer[head_size : head_size + body_size])
+
+    def receive_header(self) -> tuple[Kind, int, int]:
+        raw = memoryview(bytearray(HEADER.size))
+        self.fill(raw)
+        return unpack_header(raw, self.limit)
+
+    def receive_parts(self, kind: Kind, head: memoryview, parts: Sequence[np.ndarray]) -> None:
+        """Receive a frame of known shape straight into `head` and the arrays; an ERROR frame is raised instead."""
+        got, head_size, body_size = self.receive_header()
+        if got is not kind:
+            raise self._unexpected(got, head_size, body_size)
+        if head_size != len(head) or body_size != sum(part.nbytes for part in parts):
+            raise FrameError(f"{self.peer} sent {body_size} bytes where {sum(p.nbytes for p in parts)} were expected")
+        self.fill(head)
+        for part in parts:
+            if part.nbytes:
+                self.fill(flat(part))
+
+    def fill(self, view: memoryview) -> None:
+        done, size = 0, len(view)
+        flag = 0 if self.tls else socket.MSG_WAITALL
+        try:
+            while done < size:
+                count = self.sock.recv_into(view[done:], 0, flag) if flag else self.sock.recv_into(view[done:])
+                if not count:
+                    raise ConnectionResetError("the connection was closed")
+                done += count
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def _unexpected(self, kind: Kind, head_size: int, body_size: int) -> Exception:
+        raw = memoryview(bytearray(head_size + body_size))
+        self.fill(raw)
+        if kind is Kind.ERROR:
+            return reported(decode_json(raw[:head_size]))
+        return FrameError(f"{self.peer} sent an unexpected {kind.name} frame")
+
+    def _lost(self, error: OSError) -> RetryError:
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+        return RetryError(f"lost {self.peer}: {reason}")
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+def reported(head: dict[str, Any]) -> UmiakError:
+    """The error a peer described in an ERROR or REFUSED frame, with its exit code."""
+    error = UmiakError(str(head.get("message", "the peer reported an error without a message")))
+    error.exit_code = int(head.get("exit_code", 1))
+    return error
+
+
+def send_all(sock: socket.socket, views: list[memoryview]) -> None:
+    """sendmsg until everything is out; `views` is consumed."""
+    while views:
+        advance(views, sock.sendmsg(views[:64]))
+
+
+def advance(views: list[memoryview], sent: int) -> None:
+    """Drop `sent` bytes from the front of a list of buffers."""
+    while views and sent >= len(views[0]):
+        sent -= len(views[0])
+        del views[0]
+    if sent:
+        views[0] = views[0][sent:]

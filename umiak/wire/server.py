@@ -1,0 +1,234 @@
+"""The listening end of many connections: one thread, one selector, never blocked by a slow or hostile peer.
+
+Greets every peer, refuses those that do not belong, hands complete frames to a handler and writes its answers as sockets
+take them. What a frame means is the handler's business.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from umiak.errors import UmiakError
+from umiak.wire import hello
+from umiak.wire.frames import (
+    HEADER,
+    HELLO_LIMIT,
+    MAX_BODY,
+    Buffer,
+    Frame,
+    FrameError,
+    Kind,
+    advance,
+    pack,
+    read_buffer,
+    unpack_header,
+)
+from umiak.wire.hello import Member
+
+GREETING_SECONDS = 10.0
+log = logging.getLogger("umiak.wire")
+
+
+class Handler(Protocol):
+    def admit(self, peer: Peer, member: Member) -> None:
+        """Accept a member whose proof holds, or raise with the reason."""
+
+    def frame(self, peer: Peer, frame: Frame) -> None:
+        """One complete frame. An exception ends this peer's connection, after it has been told why."""
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        """An admitted member's connection has ended."""
+
+
+class Peer:
+    """One connection as the server sees it. `member` is None until it has proved who it is."""
+
+    def __init__(self, sock: socket.socket, name: str, port: int) -> None:
+        self.sock, self.name, self.port = sock, name, port
+        self.tls = isinstance(sock, ssl.SSLSocket)
+        self.member: Member | None = None
+        self.nonce = hello.challenge()
+        self.limit = HELLO_LIMIT
+        self.since = time.monotonic()
+        self.heard = self.since
+        self.shaken = not self.tls
+        self.outgoing: list[memoryview] = []
+        self.closing = False
+        self._buffer = read_buffer(1 << 13)
+        self._need = HEADER.size
+        self._got = 0
+        self._head: tuple[Kind, int, int] | None = None
+
+    def read(self) -> Frame | None:
+        """The next complete frame, or None when the socket has no more bytes for now."""
+        while True:
+            if self._got == self._need:
+                if self._head is None:
+                    self._head = unpack_header(self._buffer[: HEADER.size].tobytes(), self.limit)
+                    self._need, self._got = self._head[1] + self._head[2], 0
+                    self._buffer = read_buffer(self._need, self._buffer)
+                    continue
+                kind, head, body = self._head
+                self._head, self._need, self._got = None, HEADER.size, 0
+                return Frame(kind, self._buffer.data[:head], self._buffer[head : head + body])
+            try:
+                count = self.sock.recv_into(self._buffer.data[self._got : self._need])
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return None
+            if not count:
+                raise ConnectionResetError("closed in the middle of a frame" if self._got or self._head else "closed")
+            self._got += count
+
+    def write(self) -> bool:
+        """Send what the socket takes; True when nothing is left."""
+        try:
+            while self.outgoing:
+                sent = self.sock.send(self.outgoing[0]) if self.tls else self.sock.sendmsg(self.outgoing[:64])
+                advance(self.outgoing, sent)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{self.member or 'a stranger'} at {self.name}"
+
+
+class FrameServer:
+    def __init__(
+        self, listeners: Sequence[socket.socket], handler: Handler, token: bytes, tls: ssl.SSLContext | None
+    ) -> None:
+        self.handler, self.token, self.tls = handler, token, tls
+        self.peers: set[Peer] = set()
+        self._selector = selectors.DefaultSelector()
+        for index, sock in enumerate(listeners):
+            self._selector.register(sock, selectors.EVENT_READ, index)
+
+    def watch(self, fd: int, callback: Callable[[], None]) -> None:
+        """Call back when another file descriptor is readable."""
+        self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def unwatch(self, fd: int) -> None:
+        self._selector.unregister(fd)
+
+    def poll(self, seconds: float | None = None) -> None:
+        """Handle what is ready, waiting at most `seconds` for it."""
+        for key, events in self._selector.select(seconds):
+            if isinstance(key.data, int):
+                self._accept(key.fileobj, key.data)  # type: ignore[arg-type]
+            elif isinstance(key.data, Peer):
+                self._serve(key.data, events)
+            else:
+                key.data()
+        now = time.monotonic()
+        for peer in [p for p in self.peers if p.member is None and now - p.since > GREETING_SECONDS]:
+            self.drop(peer, "no greeting in time")
+
+    def send(self, peer: Peer, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
+        """Queue a frame. Its parts must not change until the peer has answered."""
+        if peer not in self.peers:
+            return
+        peer.outgoing += pack(kind, head, parts)
+        self._flush(peer)
+
+    def drop(self, peer: Peer, reason: str) -> None:
+        if peer not in self.peers:
+            return
+        self.peers.discard(peer)
+        self._selector.unregister(peer.sock)
+        peer.sock.close()
+        if peer.member is None:
+            log.warning("refused %s: %s", peer, reason)
+        else:
+            self.handler.lost(peer, reason)
+
+    def close(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        self.peers.clear()
+
+    def _accept(self, listener: socket.socket, port: int) -> None:
+        try:
+            sock, address = listener.accept()
+        except OSError:
+            return
+        name = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this machine"
+        sock.setblocking(False)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.tls is not None:
+                sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        peer = Peer(sock, name, port)
+        self.peers.add(peer)
+        self._selector.register(sock, selectors.EVENT_READ, peer)
+        if peer.shaken:
+            self.send(peer, Kind.CHALLENGE, {"nonce": peer.nonce.hex()})
+
+    def _serve(self, peer: Peer, events: int) -> None:
+        try:
+            if not peer.shaken:
+                self._shake(peer)
+                return
+            if events & selectors.EVENT_WRITE:
+                self._flush(peer)
+            while peer in self.peers and not peer.closing and (frame := peer.read()) is not None:
+                peer.heard = time.monotonic()
+                if peer.member is None:
+                    self._greet(peer, frame)
+                else:
+                    self.handler.frame(peer, frame)
+                if not peer.tls:
+                    break
+        except (OSError, FrameError) as error:
+            self.drop(peer, str(error))
+        except UmiakError as error:
+            self._refuse(peer, error)
+
+    def _shake(self, peer: Peer) -> None:
+        try:
+            peer.sock.do_handshake()  # type: ignore[attr-defined]
+        except ssl.SSLWantReadError:
+            self._selector.modify(peer.sock, selectors.EVENT_READ, peer)
+            return
+        except ssl.SSLWantWriteError:
+            self._selector.modify(peer.sock, selectors.EVENT_WRITE, peer)
+            return
+        peer.shaken = True
+        self._selector.modify(peer.sock, selectors.EVENT_READ, peer)
+        self.send(peer, Kind.CHALLENGE, {"nonce": peer.nonce.hex()})
+
+    def _greet(self, peer: Peer, frame: Frame) -> None:
+        if frame.kind is not Kind.HELLO:
+            raise FrameError(f"a {frame.kind.name} frame where a greeting was expected")
+        member = hello.check(frame.json(), self.token, peer.nonce)
+        self.handler.admit(peer, member)
+        peer.member, peer.limit = member, MAX_BODY
+        self.send(peer, Kind.WELCOME, {})
+
+    def _refuse(self, peer: Peer, error: UmiakError) -> None:
+        """Tell the peer why, then close once that has been sent."""
+        kind = Kind.REFUSED if peer.member is None else Kind.ERROR
+        peer.closing = True
+        log.warning("refused %s: %s", peer, error)
+        self.send(peer, kind, {"message": str(error), "exit_code": error.exit_code})
+
+    def _flush(self, peer: Peer) -> None:
+        try:
+            empty = peer.write()
+        except OSError as error:
+            self.drop(peer, str(error))
+            return
+        if empty and peer.closing:
+            self.drop(peer, "told why and closed")
+            return
+        wanted = selectors.EVENT_READ if empty else selectors.EVENT_READ | selectors.EVENT_WRITE
+        if self._selector.get_key(peer.sock).events != wanted:
+            self._selector.modify(peer.sock, wanted, peer)
