@@ -1,0 +1,219 @@
+"""Reading a command line into Settings by the rules of gflags.
+
+`--flag=value` or `--flag value`, underscores or dashes, `--x`, `--nox` and `--x=0/1/true/false` for switches, the last
+one wins. What the flags are is umiak/spec/settings.py; what they do is for the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from umiak.errors import InputError
+from umiak.spec.settings import FLAGS, IGNORED, Flag, Settings
+
+__all__ = ["Settings", "help_text", "parse"]
+
+POSITIONAL = {"certs": "tls", "data fetch": "dataset", "export": "init_model_path", "pserver": None}
+DEFAULTS: dict[str, dict[str, Any]] = {"pserver": {"transport": "tcp"}, "trainer": {"transport": "tcp"}}
+TAKES_V1 = ("train", "pserver", "trainer", "test", "predict")
+_TRUE = ("1", "true", "t", "yes", "y")
+_FALSE = ("0", "false", "f", "no", "n")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A flag as the reader sees it; `flag` is None when it has no effect anywhere."""
+
+    name: str
+    type: str
+    flag: Flag | None
+    default: Any = None
+
+
+def _known() -> dict[str, _Known]:
+    known = {name: _Known(name, ignored.type, None) for name, ignored in IGNORED.items()}
+    for f in fields(Settings):
+        if flag := FLAGS.get(f.name):
+            known |= dict.fromkeys((f.name, *flag.aliases), _Known(f.name, str(f.type), flag, f.default))
+    return known
+
+
+def parse(verb: str, argv: list[str]) -> Settings:
+    """Settings for a verb. An InputError names the flag and what to write; what is ignored ends up in `.warnings`."""
+    known = _known()
+    values: dict[str, Any] = dict(DEFAULTS.get(verb, {}))
+    warnings: dict[str, str] = {}
+    positionals: list[str] = []
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            positionals += rest
+            break
+        if not word.startswith("-") or word == "-":
+            positionals.append(word)
+            continue
+        written, equals, text = word.partition("=")
+        name = written.lstrip("-").replace("-", "_")
+        entry, negated = _find(verb, written, name, known)
+        if negated and equals:
+            raise InputError(f"{written} takes no value; write {written} or --{entry.name}={text}")
+        if entry.type == "bool":
+            text = "false" if negated else text if equals else "true"
+        elif not equals:
+            if not rest:
+                raise InputError(f"{written} needs a value; write {written}={_example(entry)}")
+            text = rest.pop(0)
+        value = _value(written, text, entry)
+        if entry.flag is None:
+            if reason := IGNORED[entry.name].reason:
+                warnings[entry.name] = f"--{entry.name} has no effect: {reason}"
+        elif verb not in entry.flag.verbs:
+            warnings[entry.name] = f"--{entry.name} has no effect in umiak {verb}"
+        else:
+            values[entry.name] = value
+    _place(verb, positionals, values, known)
+    return replace(Settings(), **values, warnings=tuple(warnings.values()))
+
+
+def _find(verb: str, written: str, name: str, known: dict[str, _Known]) -> tuple[_Known, bool]:
+    entry, negated = known.get(name), False
+    if entry is None and name.startswith("no"):
+        entry = known.get(name[2:].removeprefix("_"))
+        negated = entry is not None and entry.type == "bool"
+        entry = entry if negated else None
+    if entry is None or (entry.flag is None and verb not in TAKES_V1):
+        raise InputError(f"unknown flag {written}{_nearest(verb, name, known)}; umiak {verb} --help lists all")
+    if entry.flag and verb not in entry.flag.verbs and not (entry.flag.v1 and verb in TAKES_V1):
+        others = " and ".join(f"umiak {v}" for v in entry.flag.verbs)
+        raise InputError(f"{written} is a flag of {others}, not of umiak {verb}; umiak {verb} --help lists all")
+    return entry, negated
+
+
+def _nearest(verb: str, name: str, known: dict[str, _Known]) -> str:
+    import difflib
+
+    names = [n for n, entry in known.items() if (verb in entry.flag.verbs if entry.flag else verb in TAKES_V1)]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f", did you mean --{close[0]}?" if close else ""
+
+
+def _place(verb: str, positionals: list[str], values: dict[str, Any], known: dict[str, _Known]) -> None:
+    """Give the one word without dashes its name. `test` and `predict` take a snapshot or a config (.py)."""
+    if not positionals:
+        return
+    name = POSITIONAL.get(verb, "config")
+    if name is None:
+        raise InputError(f"umiak {verb} takes flags only, and was given {positionals[0]!r}")
+    if len(positionals) > 1:
+        raise InputError(f"umiak {verb} takes one {_metavar(verb)}, and was given {positionals[1]!r} after it")
+    if verb in ("test", "predict") and not positionals[0].endswith(".py"):
+        name = "init_model_path"
+    if values.get(name) is not None:
+        raise InputError(f"{positionals[0]!r} and --{name} say the same thing; give one of them")
+    values[name] = _value(_metavar(verb), positionals[0], known[name])
+
+
+def _value(written: str, text: str, entry: _Known) -> Any:
+    read, kind, _ = _READERS[entry.type]
+    try:
+        value = read(text)
+    except ValueError:
+        raise InputError(f"{written}={text!r} is not {kind}; write {written}={_example(entry)}") from None
+    flag = entry.flag
+    if flag and flag.choices and value not in flag.choices:
+        raise InputError(f"{written}={text!r} is unknown; write one of {', '.join(flag.choices)}")
+    if flag and flag.minimum is not None and value < flag.minimum:
+        raise InputError(f"{written}={text} is too small; write at least {flag.minimum}")
+    if flag and flag.maximum is not None and value > flag.maximum:
+        raise InputError(f"{written}={text} is too large; write at most {flag.maximum}")
+    return value
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError
+    return text.lower() in _TRUE
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise ValueError
+    return Path(text)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError
+    return value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = {}
+    for item in _words(text):
+        key, equals, value = item.partition("=")
+        if not equals or not key.isidentifier():
+            raise ValueError
+        pairs[key] = value
+    return pairs
+
+
+# By type: how to read it, what an error calls it, and an example to write.
+_READERS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "bool": (_switch, "a switch", "true"),
+    "int": (int, "a whole number", "3"),
+    "int | None": (int, "a whole number", "3"),
+    "float": (_number, "a number", "1.5"),
+    "str": (str, "a text", "TEXT"),
+    "Path": (_path, "a path", "PATH"),
+    "Path | None": (_path, "a path", "PATH"),
+    "tuple[str, ...]": (_words, "a list", "A,B"),
+    "dict[str, str]": (_pairs, "a list of name=value", "NAME=VALUE"),
+}
+
+
+def _example(entry: _Known) -> str:
+    return entry.flag.choices[0] if entry.flag and entry.flag.choices else _READERS[entry.type][2]
+
+
+def _metavar(verb: str) -> str:
+    if verb in ("test", "predict"):
+        return "SNAPSHOT or CONFIG"
+    return {"certs": "DIR", "data fetch": "NAME", "export": "SNAPSHOT", "pserver": ""}.get(verb, "CONFIG")
+
+
+def help_text(verb: str) -> str:
+    """How a verb is called and its flags, one line each with the default."""
+    known = _known()
+    lines = []
+    for name, entry in known.items():
+        if (
+            entry.flag is None
+            or verb not in entry.flag.verbs
+            or name != entry.name
+            or name == POSITIONAL.get(verb, "config")
+        ):
+            continue
+        names = ", ".join(f"--{n.replace('_', '-')}" for n in (*entry.flag.aliases, name))
+        if entry.type != "bool":
+            kind = {"int": "N", "int | None": "N", "float": "N"}.get(entry.type, _READERS[entry.type][2])
+            names += " " + ("|".join(entry.flag.choices) or kind)
+        default = DEFAULTS.get(verb, {}).get(name, entry.default)
+        shown = ",".join(default) if isinstance(default, tuple) else str(default)
+        given = entry.type != "bool" and default not in (None, MISSING, "", ())
+        lines.append(f"  {names:<34} {entry.flag.help}" + (f" [{shown}]" if given else ""))
+    usage = " ".join(filter(None, ["usage: umiak", verb, _metavar(verb), "[flags]"]))
+    text = [usage, "", *lines]
+    if verb in TAKES_V1:
+        ignored = ", ".join(f"--{name}" for name in IGNORED)
+        text += ["", *wrap(f"Read for the sake of old scripts, without effect: {ignored}", 110, break_on_hyphens=False)]
+    return "\n".join(text)

@@ -1,0 +1,166 @@
+"""Every flag of every verb, declared once: its type, default, help, other names, and the verbs it acts in.
+
+One namespace, as in `paddle train` and `paddle pserver`, so that one argument list can be given to both roles.
+Reading a command line is umiak/spec/flags.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A command line after it was read, or what a Python caller asks for. `warnings` are lines for the user."""
+
+    config: Path | None = None
+    config_args: dict[str, str] = field(default_factory=dict)
+    job: str = "train"
+    workers: int = 3
+    servers: int | None = None
+    local: bool = False
+    num_passes: int = 10
+    start_pass: int = 0
+    save_dir: Path = Path("output")
+    resume: bool = False
+    overwrite: bool = False
+    init_from: Path | None = None
+    init_model_path: Path | None = None
+    mode: str = "sync"
+    seed: int = 1
+    trainer_count: int = 1
+    use_gpu: bool = False
+
+    log_period: int = 100
+    dot_period: int = 1
+    log_period_server: int = 500
+    show_parameter_stats_period: int = 0
+    test_period: int = 0
+    saving_period: int = 1
+    saving_period_by_batches: int = 0
+    save_only_one: bool = False
+    checkpoint_minutes: float = 10.0
+    max_restarts: int = 10
+
+    transport: str = "unix"
+    tls: Path | None = None
+    insecure: bool = False
+    trainer_id: int = 0
+    num_gradient_servers: int = 1
+    pservers: tuple[str, ...] = ("127.0.0.1",)
+    nics: tuple[str, ...] = ("lo",)
+    port: int = 20134
+    ports_num: int = 1
+    ports_num_for_sparse: int = 0
+
+    test_pass: int = -1
+    output: Path | None = None
+    hosts: tuple[str, ...] = ()
+    dataset: str = ""
+    directory: Path | None = None
+
+    warnings: tuple[str, ...] = ()
+
+
+class Flag(NamedTuple):
+    """What a command line needs to know about a field, beside its type and default. `v1`: a flag of the 2016 system."""
+
+    help: str
+    verbs: tuple[str, ...]
+    v1: bool = False
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+TRAIN = ("train",)
+ROLES = ("pserver", "trainer")
+TRAINERS = ("train", "trainer")
+RUNS = ("train", "pserver", "trainer")
+SNAPSHOTS = ("test", "predict")
+
+FLAGS = {
+    "config": Flag("the config file", RUNS + SNAPSHOTS, v1=True),
+    "config_args": Flag("k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS, v1=True),
+    "job": Flag("what to do: train or test", TRAINERS, choices=("train", "test"), v1=True),
+    "workers": Flag("number of workers: a trainer and a parameter server each", ("train", "certs"), minimum=1),
+    "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN, minimum=1),
+    "local": Flag("train in one process, without servers", TRAINERS, v1=True),
+    "num_passes": Flag("number of passes over the data", RUNS, aliases=("passes",), minimum=0, v1=True),
+    "start_pass": Flag("go on from the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
+    "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
+    "resume": Flag("go on from the last checkpoint in the output directory", RUNS),
+    "overwrite": Flag("replace what is there", ("train", "certs", "export", "predict")),
+    "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
+    "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
+    "mode": Flag("sync: rounds; async: every message at once", RUNS, choices=("sync", "async")),
+    "seed": Flag("seed of everything random; 0: from the clock", TRAINERS, minimum=0, v1=True),
+    "trainer_count": Flag("threads of a trainer", TRAINERS + SNAPSHOTS, minimum=1, v1=True),
+    "use_gpu": Flag("compute on CUDA", TRAINERS + SNAPSHOTS, v1=True),
+    "log_period": Flag("a line in train.log every so many batches; 0: never", TRAINERS, minimum=0, v1=True),
+    "dot_period": Flag("a dot in train.log every so many batches; 0: never", TRAINERS, minimum=0, v1=True),
+    "log_period_server": Flag("a line in server.log every so many rounds; 0: never", RUNS, minimum=0, v1=True),
+    "show_parameter_stats_period": Flag("parameter statistics every so many batches", TRAINERS, minimum=0, v1=True),
+    "test_period": Flag("test every so many batches too; 0: at the end of a pass only", TRAINERS, minimum=0, v1=True),
+    "saving_period": Flag("a snapshot every so many passes", RUNS, minimum=1, v1=True),
+    "saving_period_by_batches": Flag("a snapshot every so many batches too; 0: never", RUNS, minimum=0, v1=True),
+    "save_only_one": Flag("keep only the newest snapshot", RUNS, v1=True),
+    "checkpoint_minutes": Flag("a checkpoint every so many minutes, beside one per pass", RUNS, minimum=0),
+    "max_restarts": Flag("how often a job may restart before it gives up", TRAIN, minimum=0),
+    "transport": Flag("how roles on one machine talk", RUNS, choices=("unix", "tcp")),
+    "tls": Flag("directory with ca.pem, cert.pem, key.pem: mutual TLS", (*RUNS, "certs")),
+    "insecure": Flag("allow connections that leave this machine without TLS", RUNS),
+    "trainer_id": Flag("which trainer this is, from 0", ("trainer",), minimum=0, v1=True),
+    "num_gradient_servers": Flag("number of trainers of the job", ROLES, minimum=1, v1=True),
+    "pservers": Flag("hosts of the parameter servers, with commas", ("trainer",), v1=True),
+    "nics": Flag("interfaces to listen on, with commas; empty: all", ("pserver",), v1=True),
+    "port": Flag("first port of every server", RUNS, minimum=0, maximum=65535, v1=True),
+    "ports_num": Flag("dense ports per server", RUNS, minimum=1, v1=True),
+    "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS, minimum=0, v1=True),
+    "test_pass": Flag(
+        "the pass whose snapshot is read; -1: the last", SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True
+    ),
+    "output": Flag("the file to write", ("predict", "export")),
+    "hosts": Flag("host names or addresses the workers are reached by, with commas", ("certs",)),
+    "dataset": Flag("which data set", ("data fetch",)),
+    "directory": Flag("where the data set is kept", ("data fetch",)),
+}
+
+
+class Ignored(NamedTuple):
+    """A flag of the 2016 system that is read, checked for its type, and has nothing to act on here."""
+
+    type: str
+    reason: str
+
+
+_SENDING = "a round's gradients always travel in one message per server"
+_BUFFERS = "the operating system sizes socket buffers"
+_BLOCKS = "the block size follows from the model"
+_LAG = "the bound on old gradients is not adjustable"
+
+IGNORED = {
+    "load_missing_parameter_strategy": Ignored("str", "a missing parameter is always an error"),
+    "test_all_data_in_one_period": Ignored("bool", "a test always reads all test data"),
+    "test_wait": Ignored("int", "a test does not wait for snapshots to appear"),
+    "model_list": Ignored("str", "name one snapshot, or a pass with --test_pass"),
+    "predict_output_dir": Ignored("str", "use `umiak predict --output FILE`"),
+    "distribute_test": Ignored("bool", "trainers always share the test"),
+    "rdma_tcp": Ignored("str", "connections are sockets; see --transport"),
+    "pserver_num_threads": Ignored("int", "each service updates its parameters in one thread"),
+    "start_pserver": Ignored("bool", "`umiak train` starts its own servers"),
+    "loadsave_parameters_in_pserver": Ignored("bool", "servers always write their part of a checkpoint"),
+    "use_old_updater": Ignored("bool", _SENDING),
+    "small_messages": Ignored("bool", _SENDING),
+    "async_count": Ignored("int", "use --mode async"),
+    "async_lagged_ratio_min": Ignored("float", _LAG),
+    "async_lagged_ratio_default": Ignored("float", _LAG),
+    "parameter_block_size": Ignored("int", _BLOCKS),
+    "parameter_block_size_for_sparse": Ignored("int", _BLOCKS),
+    "sock_send_buf_size": Ignored("int", _BUFFERS),
+    "sock_recv_buf_size": Ignored("int", _BUFFERS),
+    "comment": Ignored("str", ""),
+}
