@@ -84,7 +84,7 @@ def flat(part: Buffer) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
-def unpack_header(raw: Buffer, limit: int) -> tuple[Kind, int, int]:
+def unpack_header(raw: bytes | memoryview, limit: int) -> tuple[Kind, int, int]:
     """Kind, head length and body length; `limit` bounds head and body together."""
     magic, kind, _, head, _, body = HEADER.unpack_from(raw)
     if magic != MAGIC:

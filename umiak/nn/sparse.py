@@ -1,0 +1,95 @@
+"""The embedding whose table lives on the parameter servers. A model author writes it where nn.Embedding would stand.
+
+The module holds no weights: whoever runs the model (a trainer, a loaded snapshot) gives it a `RowSource`, and a forward pass
+works on the rows of the current batch alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from umiak.errors import InputError
+
+
+class RowSource(Protocol):
+    def rows(self, table: str, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows that cover `ids`, and for each id the position of its row (in the shape of `ids`)."""
+
+
+class SparseEmbedding(nn.Module):
+    """Rows of `dim` floats by 64-bit id; `num_embeddings` declares a vocabulary, without it the table is open.
+
+    Ids are an int64 tensor of any shape, or a Ragged. With `bag` ("sum" or "mean") the rows of each sample (of a Ragged,
+    or of the last axis of a tensor) are reduced to one. A row starts as N(`mean`, `std`), or uniform within `uniform`,
+    from the job's seed, the table's name and the id alone. `fields` names the batch fields whose ids this table sees;
+    it is needed only if the model computes ids from them instead of passing them on.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_embeddings: int | None = None,
+        *,
+        bag: str | None = None,
+        std: float = 0.01,
+        mean: float = 0.0,
+        uniform: tuple[float, float] | None = None,
+        fields: tuple[str, ...] = (),
+        min_count: int = 0,
+        expire_after: int | None = None,
+        max_rows: int | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        if dim < 1:
+            raise InputError(f"SparseEmbedding: dim must be at least 1, not {dim}")
+        if num_embeddings is not None and num_embeddings < 1:
+            raise InputError(f"SparseEmbedding: num_embeddings must be at least 1, not {num_embeddings}")
+        if bag not in (None, "sum", "mean"):
+            raise InputError(f'SparseEmbedding: bag must be "sum", "mean" or None, not {bag!r}')
+        if dtype not in ("float32", "float16"):
+            raise InputError(f'SparseEmbedding: dtype must be "float32" or "float16", not {dtype!r}')
+        self.dim, self.num_embeddings, self.bag, self.fields = dim, num_embeddings, bag, fields
+        self.init: dict[str, Any] = (
+            {"kind": "uniform", "low": uniform[0], "high": uniform[1]}
+            if uniform is not None
+            else {"kind": "normal", "mean": mean, "std": std}
+        )
+        self.limits = {"min_count": min_count, "expire_after": expire_after, "max_rows": max_rows, "dtype": dtype}
+        self.table = ""
+        self.source: RowSource | None = None
+
+    def forward(self, ids: Any) -> Tensor:
+        if self.source is None:
+            raise InputError(
+                "SparseEmbedding has no rows yet: run the model through umiak.train, umiak.join or umiak.load(SNAPSHOT)"
+            )
+        values = ids if isinstance(ids, Tensor) else ids.values
+        if values.dtype != torch.int64:
+            raise InputError(f"SparseEmbedding {self.table!r} needs int64 ids, not {values.dtype}")
+        rows, index = self.source.rows(self.table, values)
+        if self.bag is None:
+            return functional.embedding(index, rows)
+        if values is not ids:
+            return functional.embedding_bag(index, rows, ids.offsets[:-1], mode=self.bag)
+        if index.dim() < 2:
+            raise InputError(f"SparseEmbedding {self.table!r} with a bag needs a Ragged or a tensor of two axes")
+        flat = functional.embedding_bag(index.reshape(-1, index.shape[-1]), rows, mode=self.bag)
+        return flat.reshape(*index.shape[:-1], self.dim)
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, num_embeddings={self.num_embeddings}, bag={self.bag}"
+
+
+def sparse_tables(model: nn.Module) -> dict[str, SparseEmbedding]:
+    """The tables of a model by the name they have in snapshots; each module learns its own name."""
+    tables = {}
+    for path, module in model.named_modules():
+        if isinstance(module, SparseEmbedding):
+            module.table = f"{path}.weight" if path else "weight"
+            tables[module.table] = module
+    return tables

@@ -1,0 +1,91 @@
+"""Which service holds what. Pure functions that every trainer and every service computes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import numba
+import numpy as np
+
+Block = tuple[str, int, int]
+
+
+def dense_blocks(parameters: Sequence[tuple[str, int]], services: int) -> list[list[Block]]:
+    """Cut the parameters, laid end to end, into one contiguous run per service: the (name, start, stop) of its blocks."""
+    total = sum(size for _, size in parameters)
+    cuts = [total * index // services for index in range(services + 1)]
+    starts = [0, *accumulate(size for _, size in parameters)]
+    placed: list[list[Block]] = []
+    for low, high in pairwise(cuts):
+        blocks = []
+        for (name, size), start in zip(parameters, starts, strict=False):
+            first, last = max(low, start), min(high, start + size)
+            if first < last:
+                blocks.append((name, first - start, last - start))
+        placed.append(blocks)
+    return placed
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def owner(key: np.int64, services: np.int64) -> np.int64:
+    """The sparse service, of `services`, that holds a row. Uses other bits of the hash than a table's own index does."""
+    x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    x ^= x >> np.uint64(32)
+    x *= np.uint64(0xD6E8FEB86659FD93)
+    return np.int64((x >> np.uint64(40)) % np.uint64(services))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def owned_by(ids: np.ndarray, service: np.int64, services: np.int64) -> np.ndarray:
+    """Which of the ids belong to a service, as a mask."""
+    mask = np.empty(ids.size, np.bool_)
+    for i in range(ids.size):
+        mask[i] = owner(ids[i], services) == service
+    return mask
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def merge(ids: np.ndarray, services: np.int64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Equal ids merged and grouped by service: the unique ids, how many each service holds, each input's position.
+
+    Unique ids stand in order of first appearance within their service, so the result depends on the batch alone.
+    """
+    size = ids.size
+    capacity = 16
+    while capacity < 2 * size:
+        capacity *= 2
+    mask = np.uint64(capacity - 1)
+    slot = np.full(capacity, -1, np.int32)
+    unique = np.empty(size, np.int64)
+    home = np.empty(size, np.int32)
+    index = np.empty(size, np.int64)
+    count = 0
+    counts = np.zeros(services, np.int64)
+    for i in range(size):
+        key = ids[i]
+        x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+        at = (x ^ (x >> np.uint64(29))) & mask
+        while slot[at] >= 0 and unique[slot[at]] != key:
+            at = (at + np.uint64(1)) & mask
+        if slot[at] < 0:
+            slot[at] = count
+            unique[count] = key
+            home[count] = owner(key, services)
+            counts[home[count]] += 1
+            count += 1
+        index[i] = slot[at]
+    if services == 1:
+        return unique[:count].copy(), counts, index
+    start = np.zeros(services, np.int64)
+    for s in range(1, services):
+        start[s] = start[s - 1] + counts[s - 1]
+    place = np.empty(count, np.int64)
+    grouped = np.empty(count, np.int64)
+    for u in range(count):
+        place[u] = start[home[u]]
+        start[home[u]] += 1
+        grouped[place[u]] = unique[u]
+    for i in range(size):
+        index[i] = place[index[i]]
+    return grouped, counts, index

@@ -1,0 +1,71 @@
+"""What trainers and services say to each other: the structs of a round and the description of a service. No behaviour.
+
+A ROUND frame's body is, in this order: per table the ids whose rows are wanted next (int64), the gradient of this service's
+dense values (float32), per table the row gradients of the ids wanted before (float32). Both gradient parts are absent when
+the trainer contributes no samples. The REPLY's body is the dense values, then per table the wanted rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import asdict, dataclass, field
+from enum import IntFlag
+from typing import Any, NamedTuple
+
+ROUND_HEAD = struct.Struct("<QIId")
+TABLE_HEAD = struct.Struct("<II")
+REPLY_HEAD = struct.Struct("<QQQd")
+
+
+class Flags(IntFlag):
+    """What a trainer asks for with a round, and what the service then tells all of them alike."""
+
+    NONE = 0
+    OUT_OF_DATA = 1
+    """This trainer has no batch for the next round; in a reply: nobody has, the pass has ended."""
+    CHECKPOINT = 2
+    """Somebody wants a checkpoint after this round."""
+    STOP = 4
+    """Somebody was told to stop: checkpoint after this round, then end."""
+
+
+class Outcome(NamedTuple):
+    """What a service says about a completed round: the same to every trainer."""
+
+    round: int
+    samples: int
+    flags: Flags
+    cost: float
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A sparse table as the servers see it."""
+
+    name: str
+    dim: int
+    init: dict[str, Any]
+    vocab: int | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """One service's part of a job: what it holds and how it updates it. Sent by trainer 0 in SETUP."""
+
+    index: int
+    services: int
+    trainers: int
+    seed: int
+    optimizer: dict[str, Any]
+    options: dict[str, dict[str, Any]]
+    blocks: list[tuple[str, int, int]]
+    tables: list[TableSpec]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ServiceSpec:
+        blocks = [(str(name), int(start), int(stop)) for name, start, stop in value["blocks"]]
+        return cls(**{**value, "blocks": blocks, "tables": [TableSpec(**table) for table in value["tables"]]})
