@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from umiak.errors import InputError
@@ -139,7 +140,7 @@ class Manual(Schedule):
             pairs = tuple((float(until), float(factor)) for until, factor in self.segments)
         except (TypeError, ValueError):
             raise _fail(self, "segments", want, self.segments) from None
-        rising = all(a[0] < b[0] for a, b in zip(pairs, pairs[1:], strict=False))
+        rising = all(a[0] < b[0] for a, b in pairwise(pairs))
         if not pairs or not rising or not all(math.isfinite(u) and math.isfinite(f) and f >= 0 for u, f in pairs):
             raise _fail(self, "segments", want, self.segments)
         object.__setattr__(self, "segments", pairs)
