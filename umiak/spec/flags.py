@@ -146,6 +146,10 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _maybe_path(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
 def _number(text: str) -> float:
     value = float(text)
     if value != value or value in (float("inf"), float("-inf")):
@@ -175,7 +179,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "float": (_number, "a number", "1.5"),
     "str": (str, "a text", "TEXT"),
     "Path": (_path, "a path", "PATH"),
-    "Path | None": (_path, "a path", "PATH"),
+    "Path | None": (_maybe_path, "a path", "PATH"),
     "tuple[str, ...]": (_words, "a list", "A,B"),
     "dict[str, str]": (_pairs, "a list of name=value", "NAME=VALUE"),
 }

@@ -57,7 +57,6 @@ class Settings:
 
     test_pass: int = -1
     output: Path | None = None
-    hosts: tuple[str, ...] = ()
     dataset: str = ""
     directory: Path | None = None
 
@@ -111,7 +110,7 @@ FLAGS = {
     "checkpoint_minutes": Flag("a checkpoint every so many minutes, beside one per pass", RUNS, minimum=0),
     "max_restarts": Flag("how often a job may restart before it gives up", TRAIN, minimum=0),
     "transport": Flag("how roles on one machine talk", RUNS, choices=("unix", "tcp")),
-    "tls": Flag("directory with ca.pem, cert.pem, key.pem: mutual TLS", (*RUNS, "certs")),
+    "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", (*RUNS, "certs")),
     "insecure": Flag("allow connections that leave this machine without TLS", RUNS),
     "trainer_id": Flag("which trainer this is, from 0", ("trainer",), minimum=0, v1=True),
     "num_gradient_servers": Flag("number of trainers of the job", ROLES, minimum=1, v1=True),
@@ -124,7 +123,6 @@ FLAGS = {
         "the pass whose snapshot is read; -1: the last", SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True
     ),
     "output": Flag("the file to write", ("predict", "export")),
-    "hosts": Flag("host names or addresses the workers are reached by, with commas", ("certs",)),
     "dataset": Flag("which data set", ("data fetch",)),
     "directory": Flag("where the data set is kept", ("data fetch",)),
 }

@@ -1,0 +1,106 @@
+"""train.log and server.log: lines in the format of glog, and the sentences that scripts of 2016 look for in them.
+
+Only the text is here; when to write is for the trainer and the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from umiak.errors import InputError
+
+_LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
+
+
+class GlogFormatter(logging.Formatter):
+    """`I1116 09:10:17.123121    50 loop.py:155] message`: level, date, time, thread, where, what."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
+        letter = _LETTERS.get(record.levelno, "I")
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return f"{letter}{when} {threading.get_native_id():5d} {record.filename}:{record.lineno}] {text}"
+
+
+class _LogFile(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A log that cannot be written does not end a training: the next checkpoint meets the same disk and says so."""
+
+
+def setup(path: Path) -> TextIO:
+    """Send everything this process logs to `path`, whole lines appended at once. Dots go straight to the stream."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a", buffering=1, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the log {path}: {error.strerror}; check the output directory") from None
+    handler = _LogFile(stream)
+    handler.setFormatter(GlogFormatter())
+    logger = logging.getLogger("umiak")
+    for old in [h for h in logger.handlers if isinstance(h, _LogFile)]:
+        logger.removeHandler(old)
+        with contextlib.suppress(OSError):
+            old.stream.close()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    return stream
+
+
+def number(value: float) -> str:
+    """Six significant digits, as a C++ stream prints a float."""
+    return f"{value:g}"
+
+
+def evaluators(values: Mapping[str, float]) -> str:
+    """Each is followed by a space, the last one too."""
+    return "".join(f"{name}={number(value)} " for name, value in values.items())
+
+
+def batch_line(
+    batch: int,
+    samples: int,
+    average: float,
+    current: float,
+    evals: Mapping[str, float],
+    current_evals: Mapping[str, float],
+) -> str:
+    """Progress within a pass: `average` since it began, `current` since the line before."""
+    return (
+        f" Batch={batch} samples={samples} AvgCost={number(average)} CurrentCost={number(current)} "
+        f"Eval: {evaluators(evals)} CurrentEval: {evaluators(current_evals)}"
+    )
+
+
+def pass_line(pass_id: int, batch: int, samples: int, average: float, evals: Mapping[str, float]) -> str:
+    return f" Pass={pass_id} Batch={batch} samples={samples} AvgCost={number(average)} Eval: {evaluators(evals)}"
+
+
+def test_line(samples: int, cost: float, evals: Mapping[str, float]) -> str:
+    """A test during training. `saving_line` must come after it: scripts pair the two."""
+    return f" Test samples={samples} cost={number(cost)} Eval: {evaluators(evals)}"
+
+
+def tested_line(pass_id: int, samples: int, average: float, evals: Mapping[str, float]) -> str:
+    """The result of `--job=test`."""
+    return f" Pass={pass_id} samples={samples} AvgCost={number(average)} Eval: {evaluators(evals)}"
+
+
+def saving_line(snapshot: Path) -> str:
+    return f"Saving parameters to {snapshot}"
+
+
+def stats_line(name: str, mean_value: float, max_value: float, mean_grad: float, max_grad: float) -> str:
+    """Magnitudes of one parameter and of its gradient, in columns."""
+    return (
+        f"{name:<20} avg_abs_val={number(mean_value):<11} max_val={number(max_value):<11} "
+        f"avg_abs_grad={number(mean_grad):<11} max_grad={number(max_grad):<11}"
+    )
