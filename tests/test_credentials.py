@@ -1,0 +1,173 @@
+"""Mutual TLS by a per-job authority: members get in, everybody else stays out, and bad files are one clear line."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import stat
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from umiak.errors import InputError
+from umiak.wire import credentials
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("job") / "tls"
+    credentials.write(directory, 3)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def other_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("other") / "tls"
+    credentials.write(directory, 1)
+    return directory
+
+
+def talk(server: ssl.SSLContext, client: ssl.SSLContext | None) -> tuple[bytes, int | None, ssl.SSLSocket | None]:
+    """One word from a client to a server over real sockets: what arrived, from which worker, and the client's end."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    got: list[tuple[bytes, int | None]] = []
+
+    def serve() -> None:
+        plain, _ = listener.accept()
+        with plain:
+            plain.settimeout(5)
+            try:
+                with server.wrap_socket(plain, server_side=True) as sock:
+                    got.append((sock.recv(5), credentials.worker_of(sock)))
+            except OSError:
+                got.append((b"", None))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        with socket.create_connection(listener.getsockname(), timeout=5) as plain:
+            if client is None:
+                plain.sendall(b"hello")
+                plain.shutdown(socket.SHUT_WR)
+                end = None
+            else:
+                end = client.wrap_socket(plain, server_hostname="10.1.2.3")
+                end.sendall(b"hello")
+            thread.join(10)
+            return *got[0], end
+    finally:
+        thread.join(10)
+        listener.close()
+
+
+def test_members_of_a_job_talk_and_are_known_by_their_certificate(job: Path) -> None:
+    server = credentials.server_context(job / "worker-0")
+    word, worker, end = talk(server, credentials.client_context(job / "worker-2"))
+    assert (word, worker) == (b"hello", 2)
+    assert end is not None
+    assert end.version() == "TLSv1.3"
+    assert credentials.worker_of(end) == 0
+
+
+def test_a_client_refuses_the_server_of_another_job(job: Path, other_job: Path) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        talk(credentials.server_context(job / "worker-0"), credentials.client_context(other_job / "worker-0"))
+
+
+def test_a_server_refuses_the_certificate_of_another_job(job: Path, other_job: Path) -> None:
+    client = credentials.client_context(other_job / "worker-0")
+    client.verify_mode = ssl.CERT_NONE
+    assert talk(credentials.server_context(job / "worker-0"), client)[0] == b""
+
+
+def test_a_client_that_trusts_anyone_still_needs_its_own_certificate(job: Path) -> None:
+    stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    stranger.check_hostname = False
+    stranger.verify_mode = ssl.CERT_NONE
+    assert talk(credentials.server_context(job / "worker-0"), stranger)[0] == b""
+
+
+def test_plain_text_is_refused(job: Path) -> None:
+    assert talk(credentials.server_context(job / "worker-0"), None)[0] == b""
+
+
+def test_old_tls_is_refused(job: Path) -> None:
+    client = credentials.client_context(job / "worker-1")
+    client.minimum_version = ssl.TLSVersion.TLSv1_2
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError):
+        talk(credentials.server_context(job / "worker-0"), client)
+
+
+def test_a_workers_directory_is_all_it_needs(job: Path, tmp_path: Path) -> None:
+    shutil.copytree(job / "worker-1", tmp_path / "mine")
+    assert credentials.of_worker(job, 1) == job / "worker-1"
+    assert credentials.of_worker(tmp_path / "mine", 1) == tmp_path / "mine"
+    server = credentials.server_context(job / "worker-0")
+    assert talk(server, credentials.client_context(tmp_path / "mine"))[:2] == (b"hello", 1)
+
+
+def test_keys_are_private_and_the_authoritys_is_not_kept(job: Path) -> None:
+    assert sorted(path.name for path in job.iterdir()) == ["worker-0", "worker-1", "worker-2"]
+    for path in job.glob("worker-*/key.pem"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len({path.read_text() for path in job.glob("worker-*/key.pem")}) == 3
+    assert len({path.read_text() for path in job.glob("worker-*/ca.pem")}) == 1
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+def test_openssl_agrees_that_the_chain_holds(job: Path) -> None:
+    command = ["openssl", "verify", "-x509_strict", "-CAfile", "ca.pem", "cert.pem"]
+    done = subprocess.run(command, cwd=job / "worker-0", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_existing_certificates_are_replaced_only_when_told(tmp_path: Path) -> None:
+    credentials.write(tmp_path, 3)
+    before = (tmp_path / "worker-0" / "key.pem").read_text()
+    with pytest.raises(InputError, match=r"already holds certificates.*--overwrite"):
+        credentials.write(tmp_path, 3)
+    assert (tmp_path / "worker-0" / "key.pem").read_text() == before
+    credentials.write(tmp_path, 2, overwrite=True)
+    assert (tmp_path / "worker-0" / "key.pem").read_text() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["worker-0", "worker-1"]
+
+
+def test_a_missing_file_is_named(job: Path, tmp_path: Path) -> None:
+    shutil.copytree(job / "worker-0", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "key.pem").unlink()
+    with pytest.raises(InputError, match=r"key\.pem is missing: write certificates with umiak certs"):
+        credentials.client_context(tmp_path)
+
+
+def test_an_unreadable_file_is_named(job: Path, tmp_path: Path) -> None:
+    shutil.copytree(job / "worker-0", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "ca.pem").unlink()
+    (tmp_path / "ca.pem").mkdir()
+    with pytest.raises(InputError, match=r"cannot read .*ca\.pem"):
+        credentials.client_context(tmp_path)
+
+
+def test_a_file_that_is_no_certificate_is_named(job: Path, tmp_path: Path) -> None:
+    shutil.copytree(job / "worker-0", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "cert.pem").write_text("hello")
+    with pytest.raises(InputError, match=r"cert\.pem is not a certificate"):
+        credentials.client_context(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["key.pem", "ca.pem"])
+def test_files_of_two_jobs_do_not_mix(job: Path, other_job: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(job / "worker-0", tmp_path, dirs_exist_ok=True)
+    shutil.copy(other_job / "worker-0" / name, tmp_path / name)
+    with pytest.raises(InputError, match="copy both from the same worker-N"):
+        credentials.client_context(tmp_path)
+
+
+def test_an_expired_certificate_is_named_with_its_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "DAYS", 0)
+    credentials.write(tmp_path, 1)
+    with pytest.raises(InputError, match=r"ca\.pem expired on \d{4}-\d\d-\d\d: write new certificates"):
+        credentials.server_context(tmp_path / "worker-0")
