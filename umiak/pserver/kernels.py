@@ -1,0 +1,236 @@
+"""The arithmetic of the optimizers, compiled: one formula each, for dense blocks and for rows of tables alike.
+
+Works on float32 slices and a small vector of settings (filled by `optimizers.py`); knows nothing of names, schedules or
+ids. No fast-math: the same inputs give the same bytes. Kernels that call each other stay in one file, because numba's
+cache notices changes of that file only.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from umiak.pserver.prefetch import AHEAD, LINE, prefetch
+
+jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+SGD, MOMENTUM, ADAGRAD, ADAM, ADADELTA, FTRL = range(6)
+RMSPROP, RMSPROP_MOMENTUM, RMSPROP_CENTERED, RMSPROP_CENTERED_MOMENTUM = range(6, 10)
+
+# Places in the vector of settings; A to E mean something else in each formula.
+SCALE, CLIP, L2, DECAY, LR, SHRINK, A, B, C, D, E = range(11)
+SETTINGS = 11
+
+CHUNK = 2048
+"""Elements of a dense block that pass through all stages of a formula while they are in the cache."""
+
+NOT_FINITE = 0x7F800000
+"""The exponent bits of a float32 that is infinite or not a number."""
+
+
+@jit
+def _prepare(w: np.ndarray, g: np.ndarray, h: np.ndarray) -> None:
+    """Sum of gradients → mean, clipped, with the L2 term."""
+    scale, clip, l2 = h[SCALE], h[CLIP], h[L2]
+    for i in range(w.size):
+        x = g[i] * scale
+        x = clip if x > clip else x
+        x = -clip if x < -clip else x
+        g[i] = x + l2 * w[i]
+
+
+@jit
+def _momentum(g: np.ndarray, buf: np.ndarray, h: np.ndarray) -> None:
+    momentum, fresh, own, kept = h[A], h[B], h[C], h[D]
+    for i in range(g.size):
+        b = momentum * buf[i] + fresh * g[i]
+        buf[i] = b
+        g[i] = own * g[i] + kept * b
+
+
+@jit
+def _adagrad(g: np.ndarray, total: np.ndarray, h: np.ndarray) -> None:
+    eps = h[A]
+    for i in range(g.size):
+        x = g[i]
+        t = total[i] + x * x
+        total[i] = t
+        g[i] = x / (np.sqrt(t) + eps)
+
+
+@jit
+def _rmsprop(g: np.ndarray, square: np.ndarray, h: np.ndarray) -> None:
+    alpha, fresh, eps = h[A], h[B], h[C]
+    for i in range(g.size):
+        x = g[i]
+        v = alpha * square[i] + fresh * x * x
+        square[i] = v
+        g[i] = x / (np.sqrt(v) + eps)
+
+
+@jit
+def _rmsprop_centered(g: np.ndarray, square: np.ndarray, mean: np.ndarray, h: np.ndarray) -> None:
+    alpha, fresh, eps = h[A], h[B], h[C]
+    for i in range(g.size):
+        x = g[i]
+        v = alpha * square[i] + fresh * x * x
+        m = mean[i] + fresh * (x - mean[i])
+        square[i] = v
+        mean[i] = m
+        spread = v - m * m
+        # Rounding can leave a tiny negative number where all gradients were alike.
+        spread = np.float32(0) if spread < 0 else spread
+        g[i] = x / (np.sqrt(spread) + eps)
+
+
+@jit
+def _velocity(g: np.ndarray, buf: np.ndarray, momentum: np.float32) -> None:
+    for i in range(g.size):
+        b = momentum * buf[i] + g[i]
+        buf[i] = b
+        g[i] = b
+
+
+@jit
+def _adam(g: np.ndarray, first: np.ndarray, second: np.ndarray, h: np.ndarray) -> None:
+    fresh1, beta2, fresh2, correction, eps = h[A], h[B], h[C], h[D], h[E]
+    for i in range(g.size):
+        x = g[i]
+        m = first[i] + fresh1 * (x - first[i])
+        v = beta2 * second[i] + fresh2 * x * x
+        first[i] = m
+        second[i] = v
+        g[i] = m / (np.sqrt(v) * correction + eps)
+
+
+@jit
+def _adadelta(g: np.ndarray, square: np.ndarray, moved: np.ndarray, h: np.ndarray) -> None:
+    rho, fresh, eps = h[A], h[B], h[C]
+    for i in range(g.size):
+        x = g[i]
+        v = rho * square[i] + fresh * x * x
+        step = np.sqrt(moved[i] + eps) / np.sqrt(v + eps) * x
+        square[i] = v
+        moved[i] = rho * moved[i] + fresh * step * step
+        g[i] = step
+
+
+@jit
+def _ftrl(w: np.ndarray, g: np.ndarray, z: np.ndarray, n: np.ndarray, h: np.ndarray) -> None:
+    alpha, beta, l1, l2 = h[A], h[B], h[C], h[D]
+    zero = np.float32(0)
+    for i in range(w.size):
+        x = g[i]
+        before = n[i]
+        after = before + x * x
+        if after == zero:
+            continue
+        if before == zero:
+            # The first gradient this element sees: z as if the formula had put the value where it is.
+            z[i] = -w[i] * (beta / alpha + l2) - (l1 if w[i] > 0 else (-l1 if w[i] < 0 else zero))
+        z[i] += x - (np.sqrt(after) - np.sqrt(before)) / alpha * w[i]
+        n[i] = after
+        if z[i] > l1:
+            w[i] = (l1 - z[i]) / ((beta + np.sqrt(after)) / alpha + l2)
+        elif z[i] < -l1:
+            w[i] = (-l1 - z[i]) / ((beta + np.sqrt(after)) / alpha + l2)
+        else:
+            w[i] = zero * z[i]
+
+
+@jit
+def _finish(w: np.ndarray, g: np.ndarray, h: np.ndarray) -> None:
+    """Take the step g; L1 then pulls towards zero, leaving what is not a number as it is."""
+    decay, lr, shrink = h[DECAY], h[LR], h[SHRINK]
+    for i in range(w.size):
+        w[i] = w[i] * decay - lr * g[i]
+    if shrink > 0:
+        for i in range(w.size):
+            x = w[i]
+            w[i] = x - shrink if x > shrink else (x + shrink if x < -shrink else x * np.float32(0))
+
+
+@jit
+def _update(
+    kind: int, h: np.ndarray, w: np.ndarray, g: np.ndarray, s0: np.ndarray, s1: np.ndarray, s2: np.ndarray
+) -> None:
+    """One step of w by the summed gradient g, which is used up; s0 to s2 are the optimizer's state, as far as it has any."""
+    _prepare(w, g, h)
+    if kind == ADAGRAD:
+        _adagrad(g, s0, h)
+    elif kind == MOMENTUM:
+        _momentum(g, s0, h)
+    elif kind == ADAM:
+        _adam(g, s0, s1, h)
+    elif kind == RMSPROP:
+        _rmsprop(g, s0, h)
+    elif kind == RMSPROP_MOMENTUM:
+        _rmsprop(g, s0, h)
+        _velocity(g, s1, h[D])
+    elif kind == RMSPROP_CENTERED:
+        _rmsprop_centered(g, s0, s1, h)
+    elif kind == RMSPROP_CENTERED_MOMENTUM:
+        _rmsprop_centered(g, s0, s1, h)
+        _velocity(g, s2, h[D])
+    elif kind == ADADELTA:
+        _adadelta(g, s0, s1, h)
+    elif kind == FTRL:
+        _ftrl(w, g, s0, s1, h)
+        return
+    _finish(w, g, h)
+
+
+@jit
+def step_dense(
+    kind: int, h: np.ndarray, w: np.ndarray, g: np.ndarray, s0: np.ndarray, s1: np.ndarray, s2: np.ndarray
+) -> None:
+    """One step of a whole block; the slots of state an optimizer does not have are empty."""
+    for a in range(0, w.size, CHUNK):
+        b = min(a + CHUNK, w.size)
+        _update(kind, h, w[a:b], g[a:b], s0[a:b], s1[a:b], s2[a:b])
+
+
+@jit
+def add_dense(total: np.ndarray, g: np.ndarray, bits: np.ndarray, first: bool) -> bool:
+    """Add a gradient to the round's total (the first one replaces it); whether all of it is finite. `bits` is g as int32."""
+    bad = np.int32(0)
+    for i in range(g.size):
+        bad |= np.int32((bits[i] & NOT_FINITE) == NOT_FINITE)
+    if first:
+        for i in range(g.size):
+            total[i] = g[i]
+    else:
+        for i in range(g.size):
+            total[i] += g[i]
+    return bad == 0
+
+
+@jit
+def step_rows(
+    kind: int,
+    h: np.ndarray,
+    table: np.ndarray,
+    wide: np.ndarray,
+    dim: int,
+    rows: np.ndarray,
+    g: np.ndarray,
+) -> None:
+    """One step of each of these rows by its summed gradient.
+
+    A row is its values and, after them, its slots of state. Half-precision values come as floats in `wide`, one line per
+    row; for a table of float32 `wide` is empty and the values are those in the row.
+    """
+    lead = (dim + 1) // 2 if wide.size else dim
+    slots = (table.shape[1] - lead) // dim
+    lines = (table.shape[1] * 4 + LINE - 1) // LINE
+    none = g[0, :0]
+    for i in range(rows.size):
+        if i + AHEAD < rows.size:
+            for line in range(lines):
+                prefetch(table, np.int64(rows[i + AHEAD]), line * LINE)
+        row = table[rows[i]]
+        w = wide[i] if wide.size else row[:dim]
+        s0 = row[lead : lead + dim] if slots > 0 else none
+        s1 = row[lead + dim : lead + 2 * dim] if slots > 1 else none
+        s2 = row[lead + 2 * dim :] if slots > 2 else none
+        _update(kind, h, w, g[i], s0, s1, s2)
