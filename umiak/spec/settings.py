@@ -119,9 +119,7 @@ FLAGS = {
     "port": Flag("first port of every server", RUNS, minimum=0, maximum=65535, v1=True),
     "ports_num": Flag("dense ports per server", RUNS, minimum=1, v1=True),
     "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS, minimum=0, v1=True),
-    "test_pass": Flag(
-        "the pass whose snapshot is read; -1: the last", SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True
-    ),
+    "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
     "output": Flag("the file to write", ("predict", "export")),
     "dataset": Flag("which data set", ("data fetch",)),
     "directory": Flag("where the data set is kept", ("data fetch",)),

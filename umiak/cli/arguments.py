@@ -1,0 +1,26 @@
+"""What every verb does first: read its flags, answer --help, show warnings."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from umiak.errors import InputError
+from umiak.spec.flags import Settings, help_text, parse
+
+
+def settings(verb: str, argv: list[str], about: str) -> Settings:
+    """The verb's settings. `--help` prints `about` and the flags, and ends the program."""
+    if "--help" in argv or "-h" in argv:
+        print(f"{help_text(verb)}\n\n{about}")
+        raise SystemExit(0)
+    read = parse(verb, argv)
+    for warning in read.warnings:
+        print(f"umiak: warning: {warning}", file=sys.stderr)
+    return read
+
+
+def required(value: Path | None, verb: str, what: str) -> Path:
+    if value is None:
+        raise InputError(f"umiak {verb} needs {what}; see umiak {verb} --help")
+    return value

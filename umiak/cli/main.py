@@ -1,0 +1,76 @@
+"""`umiak VERB …`: finds the verb's file and turns errors into one line and an exit code. Everything else is the verb's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from umiak import __version__
+from umiak.errors import InputError, UmiakError
+
+# A verb is the module of the same name in this package, imported only when it is asked for: `run(argv) -> exit code`.
+VERBS = {
+    "train": "train a model: workers on this machine, or --local in one process",
+    "test": "measure a snapshot on the test data",
+    "predict": "write a snapshot's outputs for the test data",
+    "export": "write a snapshot as safetensors",
+    "data": "fetch the example data sets",
+    "pserver": "run one parameter server",
+    "trainer": "run one trainer",
+    "certs": "write the certificates of a job, for --tls",
+    "cluster": "plan a cluster on AWS",
+}
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except UmiakError as error:
+        print(f"umiak: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("umiak: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Without this the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+
+
+def _run(words: list[str]) -> int:
+    verb, rest = (words[0], words[1:]) if words else ("--help", [])
+    if verb in ("--help", "-h", "help"):
+        print(_help())
+        return 0
+    if verb in ("--version", "version"):
+        print(f"umiak {__version__}")
+        return 0
+    if verb not in VERBS:
+        raise InputError(f"unknown verb {verb!r}{nearest(verb, list(VERBS))}; umiak --help lists all")
+    code: int = importlib.import_module(f"umiak.cli.{verb}").run(rest)
+    return code
+
+
+def nearest(word: str, known: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f", did you mean {close[0]}?" if close else ""
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())
+    return f"""usage: umiak VERB …
+
+Train one model with many workers: trainers compute gradients, parameter servers hold the model.
+
+{verbs}
+
+umiak VERB --help says more, umiak --version which version this is.
+A first run: umiak train examples/recommendation/config.py --workers 3 --passes 10 --out out/first"""
