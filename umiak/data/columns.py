@@ -1,0 +1,163 @@
+"""A table in memory: named columns with one entry per sample, and batches cut from it. Reading files is readers.py's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from umiak.data.samples import CHUNK, Schema
+from umiak.errors import InputError
+from umiak.spec.config import Shard
+
+
+class Ragged(NamedTuple):
+    """One list per sample, end to end: sample i has values[offsets[i]:offsets[i + 1]].
+
+    Holds NumPy arrays in a table and torch tensors in a model; `offsets` has one entry more than there are samples.
+    """
+
+    values: Any
+    offsets: Any
+
+    @property
+    def lengths(self) -> Any:
+        return self.offsets[1:] - self.offsets[:-1]
+
+
+class Columns:
+    """Named columns of equal length: arrays whose first axis is the samples, or Ragged. Also a source of batches."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray | Ragged]) -> None:
+        if not columns:
+            raise InputError("a table needs at least one column")
+        self._columns = dict(columns)
+        lengths = {name: count(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise InputError(f"columns must have one entry per sample, but their lengths differ: {told}")
+        for name, column in self._columns.items():
+            if isinstance(column, Ragged):
+                _check_ragged(name, column)
+        self._length = next(iter(lengths.values()))
+
+    @classmethod
+    def from_samples(cls, samples: Iterable[Mapping[str, Any]]) -> Columns:
+        """A table of samples: a number is a 1-D column, an array is stacked, a list becomes Ragged."""
+        return gather((f"sample {number}", sample) for number, sample in enumerate(samples))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Columns]) -> Columns:
+        """One table after the other; all have the same columns."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls({name: _join([part[name] for part in parts]) for name in parts[0].names})
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._columns)
+
+    def take(self, indices: np.ndarray) -> dict[str, Any]:
+        """The batch of these samples, in this order."""
+        return {
+            name: _take_ragged(column, indices) if isinstance(column, Ragged) else column[indices]
+            for name, column in self._columns.items()
+        }
+
+    def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
+        """Batches from number `start` on.
+
+        The whole table is shuffled and then dealt out one sample at a time, so that batch k of n trainers together
+        holds the same samples as batch k of one trainer whose batches are n times as large.
+        """
+        order = np.arange(self._length) if seed is None else np.random.default_rng(seed).permutation(self._length)
+        return self.cut(order[shard.index :: shard.count], size, start)
+
+    def cut(self, order: np.ndarray, size: int, start: int) -> Iterator[dict[str, Any]]:
+        """Batches of the samples in this order, from batch number `start` on."""
+        check_size(size)
+        for begin in range(start * size, len(order), size):
+            yield self.take(order[begin : begin + size])
+
+
+def gather(samples: Iterable[tuple[str, Mapping[str, Any]]]) -> Columns:
+    """A table of (where, sample) pairs; `where` names the sample in errors: its number, or its file and line."""
+    schema = Schema()
+    parts: list[Columns] = []
+    waiting: list[Mapping[str, Any]] = []
+    for where, sample in samples:
+        schema.check(sample, where)
+        waiting.append(sample)
+        if len(waiting) == CHUNK:
+            parts.append(stack(waiting, schema))
+            waiting = []
+    if waiting:
+        parts.append(stack(waiting, schema))
+    if not parts:
+        raise InputError("there are no samples to make a table of")
+    return Columns.concat(parts)
+
+
+def stack(samples: Sequence[Mapping[str, Any]], schema: Schema) -> Columns:
+    """The table of samples that `schema` has checked."""
+    columns: dict[str, np.ndarray | Ragged] = {}
+    for name, field in schema.fields.items():
+        entries = [sample[name] for sample in samples]
+        try:
+            if field.ragged:
+                offsets = np.zeros(len(entries) + 1, np.int64)
+                np.cumsum([len(entry) for entry in entries], out=offsets[1:])
+                columns[name] = Ragged(np.array(list(chain.from_iterable(entries)), schema.dtype(name)), offsets)
+            else:
+                columns[name] = np.array(entries, schema.dtype(name))
+        except OverflowError:
+            raise InputError(
+                f"field {name!r} holds a whole number beyond 64 bits; reduce it with % in the provider"
+            ) from None
+    return Columns(columns)
+
+
+def count(column: Any) -> int:
+    """The number of samples of a column or a batch's field; works for torch tensors too."""
+    return len(column.offsets) - 1 if isinstance(column, Ragged) else len(column)
+
+
+def check_size(size: int) -> None:
+    if size < 1:
+        raise InputError(f"a batch holds at least 1 sample, not {size}")
+
+
+def _take_ragged(column: Ragged, indices: np.ndarray) -> Ragged:
+    starts = column.offsets[indices]
+    lengths = column.offsets[indices + 1] - starts
+    offsets = np.zeros(len(indices) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    return Ragged(column.values[np.repeat(starts, lengths) + within], offsets)
+
+
+def _join(columns: Sequence[np.ndarray | Ragged]) -> np.ndarray | Ragged:
+    ragged = [column for column in columns if isinstance(column, Ragged)]
+    if not ragged:
+        return np.concatenate([column for column in columns if not isinstance(column, Ragged)])
+    lengths = np.concatenate([column.lengths for column in ragged])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    # Lists that are all empty say nothing about their type, so they must not decide the type of the whole.
+    values = [column.values for column in ragged if len(column.values)] or [ragged[0].values]
+    return Ragged(np.concatenate(values), offsets)
+
+
+def _check_ragged(name: str, column: Ragged) -> None:
+    offsets = column.offsets
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(column.values) or np.any(np.diff(offsets) < 0):
+        raise InputError(
+            f"column {name!r}: the offsets of a Ragged start at 0, never fall, and end at the number of values"
+        )

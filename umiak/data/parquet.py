@@ -1,0 +1,63 @@
+"""Parquet files, row by row or column by column. Imports pyarrow only when a file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from umiak.data.columns import Columns, Ragged
+from umiak.errors import InputError
+
+
+def rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Row numbers, counted from 1, and rows."""
+    number = 0
+    with _open(path) as file:
+        for batch in file.iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+
+
+def tables(path: str) -> Iterator[Columns]:
+    """The file in pieces: numbers as columns, lists as Ragged."""
+    with _open(path) as file:
+        for batch in file.iter_batches():
+            yield Columns({name: _column(path, name, batch.column(name)) for name in batch.schema.names})
+
+
+def _open(path: str) -> Any:
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        return ParquetFile(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def _column(path: str, name: str, column: Any) -> np.ndarray | Ragged:
+    from pyarrow import types
+
+    if column.null_count:
+        raise InputError(f"{path}: column {name!r} has empty cells; give read() a parse function that fills them")
+    if types.is_list(column.type) or types.is_large_list(column.type):
+        offsets = column.offsets.to_numpy().astype(np.int64)
+        return Ragged(_numbers(path, name, column.flatten()), offsets - offsets[0])
+    if types.is_fixed_size_list(column.type):
+        return _numbers(path, name, column.flatten()).reshape(len(column), -1)
+    return _numbers(path, name, column)
+
+
+def _numbers(path: str, name: str, column: Any) -> np.ndarray:
+    from pyarrow import types
+
+    real = types.is_floating(column.type)
+    if not (real or types.is_integer(column.type) or types.is_boolean(column.type)) or column.null_count:
+        raise InputError(
+            f"{path}: column {name!r} holds {column.type}, not plain numbers; give read() a parse function that makes them"
+        )
+    values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(np.float32 if real else np.int64)
+    return values
