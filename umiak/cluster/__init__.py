@@ -1,0 +1,1 @@
+"""AWS: from cluster.yaml to a CloudFormation template, its policy, its checks and its price. Imports only `umiak.spec`."""

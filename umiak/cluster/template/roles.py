@@ -1,0 +1,78 @@
+"""IAM roles of the cluster, each for one job. Who may create them is `umiak.cluster.policy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from troposphere import GetAtt, Sub, iam
+
+from umiak.cluster.template.parts import Parts, document, explain, statement
+from umiak.cluster.template.storage import StorageParts
+
+
+@dataclass(frozen=True)
+class RoleParts:
+    cluster: Any
+    nodes: Any
+    network: Any
+    volume: Any
+    data: Any
+
+
+def role_name(cluster: str, region: str, job: str) -> str:
+    """Named, not generated, so that a policy can name them; with the region, because IAM has none. At most 64 characters."""
+    return f"{cluster}-{region}-{job}"
+
+
+def add(parts: Parts, stores: StorageParts) -> RoleParts:
+    data = document(
+        statement("ListBucket", "Allow", "s3:ListBucket", GetAtt(stores.bucket, "Arn")),
+        statement("ReadBucket", "Allow", "s3:GetObject", Sub(f"${{{stores.bucket.title}.Arn}}/*")),
+        statement(
+            "DecryptBucket",
+            "Allow",
+            "kms:Decrypt",
+            stores.key_arn,
+            Condition={"StringEquals": {"kms:ViaService": Sub("s3.${AWS::Region}.${AWS::URLSuffix}")}},
+        ),
+    )
+    return RoleParts(
+        cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com", ["AmazonEKSClusterPolicy"]),
+        nodes=_role(
+            parts,
+            "NodeRole",
+            "nodes",
+            "ec2.amazonaws.com",
+            ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"],
+        ),
+        network=_role(parts, "NetworkRole", "network", "pods.eks.amazonaws.com", ["AmazonEKS_CNI_Policy"]),
+        volume=_role(
+            parts, "VolumeRole", "volume", "pods.eks.amazonaws.com", ["service-role/AmazonEFSCSIDriverPolicy"]
+        ),
+        data=explain(
+            _role(parts, "DataRole", "data", "pods.eks.amazonaws.com", [], Read=data),
+            ReadBucket="Every object of this one bucket, to read",
+        ),
+    )
+
+
+def _role(parts: Parts, title: str, job: str, service: str, managed: list[str], **inline: Any) -> Any:
+    # EKS Pod Identity tags the sessions that it opens; the others only assume.
+    actions = ["sts:AssumeRole", "sts:TagSession"] if service.startswith("pods.") else ["sts:AssumeRole"]
+    optional: dict[str, Any] = {}
+    if managed:
+        optional["ManagedPolicyArns"] = [Sub(f"arn:${{AWS::Partition}}:iam::aws:policy/{name}") for name in managed]
+    if inline:
+        optional["Policies"] = [iam.Policy(PolicyName=name, PolicyDocument=body) for name, body in inline.items()]
+    return parts.add(
+        iam.Role(
+            title,
+            RoleName=role_name(parts.spec.name, parts.spec.region, job),
+            AssumeRolePolicyDocument=document(
+                {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
+            ),
+            Tags=parts.tags(job),
+            **optional,
+        )
+    )
