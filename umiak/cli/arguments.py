@@ -12,7 +12,7 @@ from umiak.spec.flags import Settings, help_text, parse
 def settings(verb: str, argv: list[str], about: str) -> Settings:
     """The verb's settings. `--help` prints `about` and the flags, and ends the program."""
     if "--help" in argv or "-h" in argv:
-        print(f"{help_text(verb)}\n\n{about}")
+        print(f"{help_text(verb)}\n\n{about}", flush=True)
         raise SystemExit(0)
     read = parse(verb, argv)
     for warning in read.warnings:

@@ -74,3 +74,7 @@ Train one model with many workers: trainers compute gradients, parameter servers
 
 umiak VERB --help says more, umiak --version which version this is.
 A first run: umiak train examples/recommendation/config.py --workers 3 --passes 10 --out out/first"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

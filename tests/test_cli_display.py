@@ -1,0 +1,155 @@
+"""A job's events on the screen: lines for a log, a picture for a terminal, and a summary that stays."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from umiak.cli import display as screen
+from umiak.cli.progress import Progress, duration, number, spark
+from umiak.launch import curves
+
+BASELINE = {"name": "user+item mean", "metric": "rmse", "value": 0.9423}
+
+
+def job(passes: int = 3, batches: int = 4) -> list[dict[str, Any]]:
+    """What a job reports that loses a worker in its second pass."""
+    start = {"event": "start", "workers": 3, "services": 3, "parameters": 3812345, "tables": 6, "out": "out/demo"}
+    events: list[dict[str, Any]] = [start]
+    events += [{"event": "phase", "worker": worker, "phase": "training"} for worker in range(3)]
+    for p in range(passes):
+        for b in range(1, batches + 1):
+            r = p * batches + b
+            events.append(
+                {"event": "round", "pass": p, "batch": b, "batches": batches, "round": r, "samples": b * 1600}
+                | {"samples_per_s": 23456.7, "cost": 3 + 2 / r}
+            )
+        if p == 1:
+            events.append({"event": "phase", "worker": 1, "phase": "lost"})
+            events.append({"event": "restart", "generation": 2, "worker": 1, "cause": "trainer killed by signal 9"})
+        train = {"cost": 3 + 2 / (p + 1), "rmse": 0.9 + 0.2 / (p + 1)}
+        test = {"cost": 3.1 + 2 / (p + 1), "rmse": 0.92 + 0.2 / (p + 1) if p < 2 else 0.93}
+        events.append({"event": "pass", "pass": p, "seconds": 3.7, "train": train, "test": test})
+        events.append({"event": "checkpoint", "path": f"out/demo/checkpoint-{p}", "round": (p + 1) * batches})
+    events.append({"event": "note", "text": "a [note] for the reader"})
+    done = {"event": "done", "seconds": 75.2, "snapshot": "out/demo/pass-00002", "plot": "out/demo/curves.png"}
+    return [*events, {**done, "passes": [], "baseline": BASELINE}]
+
+
+def shown(events: list[dict[str, Any]], terminal: bool, width: int = 100) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=40, force_terminal=terminal, highlight=False, _environ={})
+    with screen.display(console) as show:
+        for event in events:
+            show(event)
+    return out.getvalue()
+
+
+def test_a_log_gets_one_line_per_event_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "PLAIN_SECONDS", 0.0)
+    lines = shown(job(), terminal=False).splitlines()
+    assert lines[0] == "3 workers, 3 services, 3,812,345 parameters, 6 tables; output in out/demo"
+    assert lines[1] == "pass 0  batch 1/4  23,457 samples/s  cost 5.0000"
+    assert "pass 0 done in 3.7 s  train cost 5.0000 rmse 1.1000  test cost 5.1000 rmse 1.1200" in lines
+    assert "worker 1: trainer killed by signal 9; going on as generation 2" in lines
+    assert "a [note] for the reader" in lines
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_log_is_not_flooded_by_rounds() -> None:
+    assert "batch" not in shown(job(batches=500), terminal=False)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_summary_holds_every_pass_beside_the_baseline_and_where_things_are(terminal: bool) -> None:
+    text = shown(job(), terminal)
+    tail = text[text.rindex("user+item mean rmse") :]
+    assert tail.count("0.9423") == 4
+    for part in ("1.1200", "1.0200", "0.9300", "best pass", "1 min 15 s", "out/demo/pass-00002", "out/demo/curves.png"):
+        assert part in tail
+
+
+def test_long_paths_stay_in_one_piece_for_copying() -> None:
+    done = job()[-1] | {"snapshot": "/a/" + "long/" * 30 + "pass-00009"}
+    assert done["snapshot"] in shown([*job()[:-1], done], terminal=True, width=60)
+
+
+def test_notes_and_restarts_stay_on_a_terminal() -> None:
+    text = shown([event for event in job() if event["event"] != "done"], terminal=True)
+    assert text.count("going on as generation 2") == 1
+    assert "a [note] for the reader" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("workers", [3, 200])
+def test_the_live_picture_fits_the_terminal(width: int, workers: int) -> None:
+    progress = Progress()
+    events = job(passes=30)
+    events[0]["workers"] = workers
+    for event in events[:-6]:
+        progress.apply(event)
+    console = Console(file=io.StringIO(), width=width, height=40, force_terminal=True, record=True, _environ={})
+    console.print(screen.picture(progress))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 20
+    assert all(len(line) <= width for line in lines)
+    assert "restarts 1" in "\n".join(lines) or width == 60
+
+
+def test_an_error_during_a_job_leaves_the_terminal_usable() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, _environ={})
+    with pytest.raises(RuntimeError), screen.display(console) as show:
+        show(job()[0])
+        raise RuntimeError
+    hidden, visible = "\x1b[?25l", "\x1b[?25h"
+    assert out.getvalue().rindex(visible) > out.getvalue().rindex(hidden)
+
+
+def test_the_best_pass_of_an_auc_is_the_highest() -> None:
+    progress = Progress(baseline={"name": "guessing", "metric": "auc", "value": 0.5})
+    for p, auc in enumerate((0.6, 0.8, 0.7)):
+        progress.apply({"event": "pass", "pass": p, "seconds": 1, "train": {"cost": 1.0}, "test": {"auc": auc}})
+    assert progress.best() == (1, 0.8)
+
+
+def test_a_restart_that_repeats_a_pass_counts_it_once() -> None:
+    progress = Progress()
+    for cost in (2.0, 1.0):
+        progress.apply({"event": "pass", "pass": 0, "seconds": 1, "train": {"cost": cost}, "test": None})
+    assert [event["train"]["cost"] for event in progress.passes.values()] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.93841, "0.9384"), (12.3456, "12.346"), (0.0, "0.0000"), (1234567.0, "1.235e+06"), (math.nan, "nan")],
+)
+def test_metrics_have_five_digits(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_times_and_curves_in_words() -> None:
+    assert [duration(s) for s in (3.71, 75.2, 3725)] == ["3.7 s", "1 min 15 s", "1 h 02 min"]
+    assert spark([0, 1, 2, 3, math.inf]) == "▁▃▆█"
+    assert spark([1.0, 1.0]) == "▁▁"
+
+
+def test_curves_are_drawn_from_a_log_that_ends_in_half_a_line(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in job()) + '{"event": "ro')
+    curves.draw(log, tmp_path / "curves.png")
+    header = (tmp_path / "curves.png").read_bytes()[:24]
+    assert header.startswith(b"\x89PNG")
+    assert int.from_bytes(header[16:20], "big") > int.from_bytes(header[20:24], "big")
+
+
+def test_no_pass_no_picture(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(job()[4]) + "\n")
+    curves.draw(tmp_path / "metrics.jsonl", tmp_path / "curves.png")
+    assert not (tmp_path / "curves.png").exists()

@@ -1,0 +1,106 @@
+"""Who may import whom, and what must never be loaded where: a package that reaches too far makes every start slow."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+UMIAK = ROOT / "umiak"
+
+# errors, files and logs are of no package and may be used by all.
+COMMON = {"errors", "files", "logs"}
+MAY_IMPORT = {
+    "spec": set(),
+    "wire": set(),
+    "data": {"spec", "wire"},
+    "nn": {"spec", "wire"},
+    "pserver": {"spec", "wire"},
+    "trainer": {"spec", "wire", "data", "nn", "pserver"},
+    "worker": {"spec", "wire", "data", "nn", "pserver", "trainer"},
+    "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
+    "cluster": {"spec"},
+    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "cluster"},
+}
+MODULES = sorted(UMIAK.glob("*/**/*.py"))
+HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")
+
+
+def imported(path: Path, top_level_only: bool = False) -> Iterator[str]:
+    """The modules a file imports, by their dotted names; `from a import b` counts as a.b."""
+    tree = ast.parse(path.read_text())
+    nodes = _top_level(tree.body) if top_level_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports by dots; write the whole name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """What runs on import: not the bodies of functions, not what only a type checker sees."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _top_level(getattr(node, part, []))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_package_imports_only_what_it_may(path: Path) -> None:
+    package = path.relative_to(UMIAK).parts[0]
+    assert package in MAY_IMPORT, f"{package} is new: say in MAY_IMPORT what it may import"
+    allowed = MAY_IMPORT[package] | {package} | COMMON
+    ours = {name.split(".")[1] for name in imported(path) if name.startswith("umiak.")}
+    reached = {name for name in ours if name in MAY_IMPORT or name in COMMON}
+    assert reached <= allowed, f"{package} must not import {sorted(reached - allowed)}"
+
+
+@pytest.mark.parametrize("path", sorted((UMIAK / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_a_verb_loads_its_package_only_when_it_runs(path: Path) -> None:
+    packages = {name.split(".")[1] for name in imported(path, top_level_only=True) if name.startswith("umiak.")}
+    assert packages <= {"cli", "spec", "__version__"} | COMMON
+
+
+def loaded(statement: str) -> set[str]:
+    """The modules in memory after a statement, in a fresh interpreter."""
+    program = f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_help_loads_nothing_heavy() -> None:
+    modules = loaded("from umiak.cli.main import main; main(['--help'])")
+    assert not modules & {*HEAVY, "numpy", "numba", "rich", "ssl", "cryptography"}
+
+
+def test_import_umiak_loads_nothing_heavy() -> None:
+    assert not loaded("import umiak") & {*HEAVY, "numpy", "numba", "rich"}
+
+
+@pytest.mark.parametrize("package", ["spec", "wire", "pserver", "data"])
+def test_torch_is_never_loaded_by(package: str) -> None:
+    """It costs seconds, and servers do without it."""
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (UMIAK / package).glob("*.py")]
+    statement = "import " + ", ".join(name.removesuffix(".__init__") for name in names)
+    assert not loaded(statement) & set(HEAVY)
+
+
+def test_help_takes_less_than_three_tenths_of_a_second() -> None:
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "umiak.cli.main", "--help"], capture_output=True, check=True, timeout=60)
+        times.append(time.perf_counter() - began)
+    assert statistics.median(times) < 0.3
