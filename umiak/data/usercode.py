@@ -85,6 +85,6 @@ def _code(fn: Callable[..., Any]) -> CodeType | None:
     return getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
 
 
-def invoke(fn: Callable[..., Any], *arguments: Any) -> Any:
-    """fn(*arguments)."""
-    return _guarded(fn, fn, *arguments)
+def invoke(fn: Callable[..., Any], *arguments: Any, blame: Callable[..., Any] | None = None) -> Any:
+    """fn(*arguments); `blame` is the function in whose file the line to name is sought, if that is not fn."""
+    return _guarded(blame or fn, fn, *arguments)
