@@ -35,7 +35,8 @@ def job(passes: int = 3, batches: int = 4) -> list[dict[str, Any]]:
             events.append({"event": "restart", "generation": 2, "worker": 1, "cause": "trainer killed by signal 9"})
         train = {"cost": 3 + 2 / (p + 1), "rmse": 0.9 + 0.2 / (p + 1)}
         test = {"cost": 3.1 + 2 / (p + 1), "rmse": 0.92 + 0.2 / (p + 1) if p < 2 else 0.93}
-        events.append({"event": "pass", "pass": p, "seconds": 3.7, "train": train, "test": test})
+        end = {"event": "pass", "pass": p, "round": (p + 1) * batches, "seconds": 3.7, "train": train, "test": test}
+        events.append(end)
         events.append({"event": "checkpoint", "path": f"out/demo/checkpoint-{p}", "round": (p + 1) * batches})
     events.append({"event": "note", "text": "a [note] for the reader"})
     done = {"event": "done", "seconds": 75.2, "snapshot": "out/demo/pass-00002", "plot": "out/demo/curves.png"}

@@ -35,7 +35,7 @@ def draw(metrics_jsonl: Path, png: Path) -> None:
         for axis, name in zip(axes[0], names, strict=True):
             _panel(axis, name, passes, baseline)
             if name == "cost":
-                _rounds(axis, events)
+                _rounds(axis, passes, events)
         figure.savefig(png, dpi=150)
         pyplot.close(figure)
 
@@ -61,15 +61,16 @@ def _panel(axis: Any, name: str, passes: dict[int, Any], baseline: Any) -> None:
     axis.legend(frameon=False)
 
 
-def _rounds(axis: Any, events: list[Any]) -> None:
+def _rounds(axis: Any, passes: dict[int, Any], events: list[Any]) -> None:
     """The cost of single rounds, pale behind the curve; a pass ends where its point is."""
-    rounds = {event["round"]: event for event in events if event.get("event") == "round"}
-    longest: dict[int, int] = {}
-    for event in rounds.values():
-        longest[event["pass"]] = max(longest.get(event["pass"], 0), event["batch"])
-    ordered = [rounds[number] for number in sorted(rounds)]
-    x = [event["pass"] - 1 + event["batch"] / (event.get("batches") or longest[event["pass"]]) for event in ordered]
-    axis.plot(x, [event["cost"] for event in ordered], color=_TRAIN, lw=0.7, alpha=0.45, zorder=1)
+    from numpy import interp
+
+    rounds = {event["round"]: event["cost"] for event in events if event.get("event") == "round"}
+    ids = sorted(passes)
+    ends = [0, *(passes[p]["round"] for p in ids)]
+    shown = [number for number in sorted(rounds) if number <= ends[-1]]
+    x = interp(shown, ends, [ids[0] - 1, *ids])
+    axis.plot(x, [rounds[number] for number in shown], color=_TRAIN, lw=0.7, alpha=0.45, zorder=1)
 
 
 def _events(path: Path) -> Iterator[Any]:
