@@ -1,0 +1,188 @@
+"""From 64-bit ids to row numbers: a hash index with open addressing that grows in place and forgets ids on request.
+
+A cell is 16 bytes: the id, where its row is, and the pass of its last touch; zeroed memory is an empty cell. An id that
+must be touched several times before it gets a row waits in a list of its own. What a lookup returns for it is a ticket,
+which leads to its row from the moment there is one until the pass after the next begins.
+
+Row numbers depend on the order of arrival. Nothing that leaves a table does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from umiak.pserver import cells
+from umiak.pserver.cells import ABSENT, FREE, FREE_TICKETS, NEW, RIPE, ROWS, TICKETS, USED
+from umiak.pserver.memory import Growing
+
+_LOAD = 0.7
+_FIRST = 1 << 17
+
+
+class RowIndex:
+    """Row numbers of ids. They start at 0; the number of a removed row is given again."""
+
+    def __init__(self, min_count: int, track_passes: bool) -> None:
+        self.min_count = min_count if min_count > 1 else 0
+        self.track_passes = track_passes
+        self._cells = Growing(16, _FIRST)
+        self._capacity = _FIRST
+        self._waiting = Growing(16, 1)
+        self._counts = np.zeros(cells.COUNTS, np.int64)
+        self._free = self._free_tickets = self._ripe = self._settled_before = np.empty(0, np.int32)
+        self._settled: list[np.ndarray] = []
+
+    @property
+    def rows(self) -> int:
+        """How many ids have a row."""
+        return int(self._counts[ROWS] - self._counts[FREE])
+
+    @property
+    def waiting(self) -> int:
+        """How many ids have been touched and have no row yet."""
+        return int(self._counts[USED]) - self.rows
+
+    @property
+    def highest(self) -> int:
+        """One more than the highest row number ever given."""
+        return int(self._counts[ROWS])
+
+    @property
+    def bytes(self) -> int:
+        return self._capacity * self._cells.width + int(self._counts[TICKETS]) * self._waiting.width
+
+    def _views(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._cells.array(np.int64)[: self._capacity], self._cells.array(np.int32)[: self._capacity]
+
+    def find(self, ids: np.ndarray, rows: np.ndarray) -> None:
+        """Write each id's row number, ABSENT where it has none. Changes nothing."""
+        cells.find(*self._views(), ids, rows)
+
+    def touch(
+        self,
+        ids: np.ndarray,
+        rows: np.ndarray,
+        done: int,
+        capacity: int,
+        most: int,
+        pass_id: int,
+        at_once: bool = False,
+    ) -> tuple[int, np.ndarray]:
+        """Write the row number or ticket of each id from `done` on, making rows while there are fewer than `most`.
+
+        Returns how far it came, which is short of the end when a row number below `capacity` was not to be had, and the
+        positions of the ids whose rows are new. With `at_once` no id has to wait for its row.
+        """
+        new = np.empty(ids.size - done, np.int32)
+        self._ripe = _at_least(self._ripe, int(self._counts[RIPE]) + ids.size)
+        while True:
+            done = cells.touch(
+                *self._views(),
+                *self._tickets(),
+                self._counts,
+                self._free,
+                self._free_tickets,
+                self._ripe,
+                ids,
+                rows,
+                new,
+                done,
+                int(self._capacity * _LOAD),
+                capacity,
+                most,
+                0 if at_once else self.min_count,
+                pass_id if self.track_passes else -1,
+            )
+            if done < ids.size and self._make_room():
+                continue
+            made = new[: int(self._counts[NEW])]
+            self._counts[NEW] = 0
+            return done, made
+
+    def _tickets(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._waiting.array(np.int64), self._waiting.array(np.int32)
+
+    def _make_room(self) -> bool:
+        """Grow what is full of the index itself; False when it is not the index that lacks room."""
+        if self._counts[USED] >= int(self._capacity * _LOAD):
+            self.reserve(self._capacity)
+            return True
+        if self.min_count and not self._counts[FREE_TICKETS] and self._counts[TICKETS] >= self._waiting.lines:
+            self._waiting.grow(2 * self._waiting.lines)
+            return True
+        return False
+
+    def reserve(self, ids: int) -> None:
+        """Make room for this many ids in all."""
+        while int(self._capacity * _LOAD) < ids:
+            old = self._capacity
+            self._cells.grow(2 * old)
+            self._capacity = 2 * old
+            cells.spread(*self._views(), old)
+
+    def admit(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give rows to the ids that have been touched often enough: these ids and their rows."""
+        tickets = self._ripe[: self.due].copy()
+        ids, rows = np.empty(tickets.size, np.int64), np.empty(tickets.size, np.int32)
+        cells.admit(*self._views(), *self._tickets(), self._counts, self._free, tickets, ids, rows)
+        self._counts[RIPE] = 0
+        self._settled.append(tickets)
+        return ids, rows
+
+    def recycle(self) -> None:
+        """Once per pass: the tickets of ids that got a row in an earlier pass are free again, as nobody holds them now."""
+        free = int(self._counts[FREE_TICKETS])
+        self._free_tickets = _at_least(self._free_tickets, int(self._counts[TICKETS]))
+        self._free_tickets[free : free + self._settled_before.size] = self._settled_before
+        self._counts[FREE_TICKETS] += self._settled_before.size
+        self._settled_before = np.concatenate([np.empty(0, np.int32), *self._settled])
+        self._settled = []
+
+    @property
+    def due(self) -> int:
+        """How many ids `admit` would give a row."""
+        return int(self._counts[RIPE])
+
+    def settle(self, rows: np.ndarray) -> np.ndarray:
+        """Replace tickets in `rows` whose ids have a row by now; the ids of those that have none, in order."""
+        held = np.flatnonzero(rows < ABSENT)
+        ids, waiting = self._tickets()
+        tickets = -2 - rows[held]
+        found = waiting[tickets, cells.ROW]
+        rows[held] = np.where(found == ABSENT, rows[held], found)
+        return ids[tickets[found == ABSENT], 0]
+
+    def expire(self, oldest: int) -> int:
+        """Forget ids last touched before pass `oldest`; how many rows that freed."""
+        before = int(self._counts[FREE])
+        self._free = _at_least(self._free, self.highest)
+        self._free_tickets = _at_least(self._free_tickets, int(self._counts[TICKETS]))
+        cells.expire(*self._views(), self._counts, self._free, self._free_tickets, oldest)
+        return int(self._counts[FREE]) - before
+
+    def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All ids that have a row, in order; their row numbers; their last passes."""
+        return self._collect(self.rows, True)
+
+    def sorted_waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All ids that wait for a row, in order; their touches; their last passes."""
+        return self._collect(self.waiting, False)
+
+    def _collect(self, size: int, with_row: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ids, numbers, passes = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
+        cells.collect(*self._views(), self._tickets()[1], with_row, ids, numbers, passes)
+        order = np.argsort(ids)
+        return ids[order], numbers[order], passes[order]
+
+    def mark(self, ids: np.ndarray, passes: np.ndarray, touches: np.ndarray) -> None:
+        """Set what `sorted` or `sorted_waiting` told of ids that are known by now."""
+        cells.mark(*self._views(), self._tickets()[1], ids, passes, touches, self.min_count)
+
+
+def _at_least(array: np.ndarray, size: int) -> np.ndarray:
+    """The array, or a longer one that begins with it."""
+    if array.size >= size:
+        return array
+    longer = np.empty(max(size, 2 * array.size), array.dtype)
+    longer[: array.size] = array
+    return longer

@@ -1,0 +1,58 @@
+"""Arrays that grow in place. Large tables must not need twice their memory for a moment to become larger."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+
+import numpy as np
+
+_PAGE = 1 << 21
+"""Sizes are whole huge pages: random rows of a table need far fewer address translations with them."""
+
+
+class Growing:
+    """Zeroed memory of its own for `lines` of `width` bytes each, of which pages that were never touched cost nothing.
+
+    `array` gives a view of it. Views must be dropped before `grow`, which may move the memory: the operating system moves
+    pages then, not bytes. Private to the process, so a forked child sees the memory as it was at the fork.
+    """
+
+    def __init__(self, width: int, lines: int) -> None:
+        self.width = width
+        self._map = _new(width * lines)
+
+    @property
+    def lines(self) -> int:
+        return len(self._map) // self.width
+
+    def array(self, dtype: type[np.generic]) -> np.ndarray:
+        """The memory as a matrix with one row per line."""
+        columns = self.width // np.dtype(dtype).itemsize
+        return np.frombuffer(self._map, dtype, count=self.lines * columns).reshape(self.lines, columns)
+
+    def grow(self, lines: int) -> None:
+        size = _round(self.width * lines)
+        if size <= len(self._map):
+            return
+        if sys.platform == "linux":
+            self._map.resize(size)
+            _advise(self._map)
+            return
+        old, self._map = self._map, _new(size)
+        np.frombuffer(self._map, np.uint8)[: len(old)] = np.frombuffer(old, np.uint8)
+
+
+def _round(size: int) -> int:
+    return max(1, -(-size // _PAGE)) * _PAGE
+
+
+def _new(size: int) -> mmap.mmap:
+    memory = mmap.mmap(-1, _round(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    _advise(memory)
+    return memory
+
+
+def _advise(memory: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)

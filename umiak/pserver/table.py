@@ -1,0 +1,251 @@
+"""A sparse table, or one service's part of it: rows by 64-bit id, made when first touched, updated once per round.
+
+What a table holds is a pure function of its seed and of the ids and gradients of each round; the order in which messages
+arrive changes only which memory a row lives in. Which ids belong to a service is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from umiak.errors import InputError
+from umiak.pserver import rows as loops
+from umiak.pserver.cells import ABSENT
+from umiak.pserver.index import RowIndex
+from umiak.pserver.kernels import step_rows
+from umiak.pserver.memory import Growing
+from umiak.pserver.optimizers import Clock, formula, settings
+from umiak.pserver.rowinit import RowInit
+from umiak.spec.optim import Optimizer, ParamOptions
+
+_NO_IDS = np.empty(0, np.int64)
+
+
+class Chunk(NamedTuple):
+    """Rows on their way to or from a file: ids, whole rows (values and state as they lie in memory), last passes."""
+
+    ids: np.ndarray
+    rows: np.ndarray
+    passes: np.ndarray
+
+
+class TableStats(NamedTuple):
+    """What a log line says of a table. Touches, new and expired rows count from the start of this process."""
+
+    rows: int
+    waiting: int
+    bytes: int
+    touches: int
+    new: int
+    expired: int
+
+    @property
+    def new_share(self) -> float:
+        """The share of touches that made a new row."""
+        return self.new / self.touches if self.touches else 0.0
+
+
+class Table:
+    """Rows of `dim` values with the optimizer's state beside them.
+
+    A round is: `locate` the ids each trainer wants next, `add` each trainer's gradients in trainer order, `step` once, then
+    `gather` what was wanted. Row numbers from `locate` stay good until the pass after the next one begins.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dim: int,
+        seed: int,
+        init: Mapping[str, Any],
+        optimizer: Optimizer,
+        options: ParamOptions | None = None,
+        *,
+        vocab: int | None = None,
+        min_count: int = 0,
+        expire_after: int | None = None,
+        max_rows: int | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.name, self.dim, self.vocab, self.max_rows = name, dim, vocab, max_rows
+        self.expire_after = expire_after
+        self.init = RowInit.of(seed, name, init)
+        self.optimizer = (options or ParamOptions()).applied_to(optimizer)
+        self.half = dtype == "float16"
+        self._formula = formula(self.optimizer)
+        self._initial = np.array(self._formula.initial, np.float32)
+        self._lead = (dim + 1) // 2 if self.half else dim
+        self.width = self._lead + dim * len(self._initial)
+        self._index = RowIndex(min_count, expire_after is not None)
+        self._rows = Growing(4 * self.width, 1)
+        self._place = Growing(4, self._rows.lines)
+        self._total = np.empty((0, dim), np.float32)
+        self._touched = np.empty(0, np.int32)
+        self._count = 0
+        self._touches = self._new = self._expired = 0
+
+    def _views(self) -> tuple[np.ndarray, np.ndarray, bool]:
+        return self._rows.array(np.float32), self._rows.array(np.uint16), self.half
+
+    def locate(self, ids: np.ndarray, create: bool = True, pass_id: int = 0) -> np.ndarray:
+        """Row numbers of ids, for `gather` and `add`. With `create` the ids count as touched and get rows; else -1 is absent."""
+        rows = np.empty(ids.size, np.int32)
+        if not create:
+            self._index.find(ids, rows)
+            return rows
+        if self.vocab is not None and ids.size and (ids.min() < 0 or ids.max() >= self.vocab):
+            bad = ids[(ids < 0) | (ids >= self.vocab)][0]
+            raise InputError(f"id {bad} is outside table {self.name!r}, which declares {self.vocab} rows: fix the data")
+        done = 0
+        while True:
+            done, new = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id)
+            if new.size:
+                self._start(ids[new], rows[new])
+            if done == ids.size:
+                break
+            self._make_room(1)
+        self._touches += ids.size
+        return rows
+
+    @property
+    def _most(self) -> int:
+        return np.iinfo(np.int32).max - 1 if self.max_rows is None else self.max_rows
+
+    def _make_room(self, more: int) -> None:
+        """Grow the memory for this many more rows, within the limit the user set."""
+        if self._index.rows + more > self._most:
+            size = self.bytes // max(1, self._index.rows)
+            raise InputError(
+                f"table {self.name!r} is full: it holds {self._index.rows:,} rows of {size} bytes and max_rows is "
+                f"{self._most:,}; raise max_rows if memory allows, add servers, or keep rare ids out with min_count and "
+                "old ones with expire_after"
+            )
+        lines = self._rows.lines
+        if self._index.highest + more > lines:
+            self._rows.grow(max(lines + lines // 2, self._index.highest + more))
+            self._place.grow(self._rows.lines)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for this many rows in all, before many are restored."""
+        self._index.reserve(rows)
+        self._rows.grow(rows)
+        self._place.grow(self._rows.lines)
+
+    def _start(self, ids: np.ndarray, rows: np.ndarray) -> None:
+        """Give new rows their first values and state."""
+        self._new += ids.size
+        values = np.empty((ids.size, self.dim), np.float32)
+        self.init.fill(ids, values)
+        table, halves, half = self._views()
+        loops.scatter(table, halves, half, rows, values)
+        loops.reset_state(table, rows, self._lead, self.dim, self._initial)
+
+    def _first_values(self, ids: np.ndarray) -> np.ndarray:
+        values = np.empty((ids.size, self.dim), np.float32)
+        self.init.fill(ids, values)
+        return values.astype(np.float16).astype(np.float32) if self.half else values
+
+    def gather(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of located rows into the lines of `out`; an id that waits for its row has its first value."""
+        waiting = self._index.settle(rows) if self._index.min_count else _NO_IDS
+        loops.gather(*self._views(), rows, out)
+        if waiting.size:
+            out[rows < ABSENT] = self._first_values(waiting)
+
+    def peek(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of ids into the lines of `out` without touching them; absent ones have their first value."""
+        rows = self.locate(ids, create=False)
+        loops.gather(*self._views(), rows, out)
+        absent = rows == ABSENT
+        if absent.any():
+            out[absent] = self._first_values(ids[absent])
+
+    def add(self, rows: np.ndarray, grads: np.ndarray) -> str | None:
+        """Add a trainer's gradients of located rows, called in trainer order; the table's name if one is not finite.
+
+        Gradients of ids that still wait for their row are dropped.
+        """
+        if grads.shape != (rows.size, self.dim) or grads.dtype != np.float32:
+            raise ValueError(f"gradients of {rows.size} × {self.dim} float32 are due, not {grads.shape} {grads.dtype}")
+        if self._index.min_count:
+            self._index.settle(rows)
+        need = self._count + rows.size
+        if need > self._touched.size:
+            self._touched = np.concatenate([self._touched[: self._count], np.empty(2 * need - self._count, np.int32)])
+            total = np.empty((2 * need, self.dim), np.float32)
+            total[: self._count] = self._total[: self._count]
+            self._total = total
+        place = self._place.array(np.int32)
+        self._count, finite = loops.add(place, self._touched, self._total, self._count, rows, grads)
+        return None if finite else self.name
+
+    def step(self, total: float, clock: Clock) -> None:
+        """Update every row that was added to, dividing its sum by `total` samples; then make the rows that are due."""
+        count, self._count = self._count, 0
+        numbers = settings(self.optimizer, total, clock, rows=True) if count and total > 0 else None
+        if numbers is not None:
+            touched, sums = self._touched[:count], self._total[:count]
+            wide = np.empty((count if self.half else 0, self.dim), np.float32)
+            if self.half:
+                loops.gather(*self._views(), touched, wide)
+            step_rows(self._formula.kind, numbers, self._rows.array(np.float32), wide, self.dim, touched, sums)
+            if self.half:
+                loops.scatter(*self._views(), touched, wide)
+        if self._index.due:
+            self._make_room(self._index.due)
+            self._start(*self._index.admit())
+
+    def end_pass(self, pass_id: int) -> int:
+        """Remove rows that were not touched in the last `expire_after` passes, this one included; how many."""
+        self._index.recycle()
+        if self.expire_after is None:
+            return 0
+        expired = self._index.expire(pass_id - self.expire_after + 1)
+        self._expired += expired
+        return expired
+
+    @property
+    def bytes(self) -> int:
+        return self._index.highest * (self._rows.width + self._place.width) + self._index.bytes
+
+    def stats(self) -> TableStats:
+        index = self._index
+        return TableStats(index.rows, index.waiting, self.bytes, self._touches, self._new, self._expired)
+
+    def export(self, chunk: int = 1 << 16) -> Iterator[Chunk]:
+        """All rows in the order of their ids. The table must not change meanwhile; a forked child has its own."""
+        ids, rows, passes = self._index.sorted()
+        for start in range(0, ids.size, chunk):
+            part = slice(start, start + chunk)
+            yield Chunk(ids[part], self._rows.array(np.float32)[rows[part]], passes[part])
+
+    def export_waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ids that wait for their row, in order; how often each was touched; their last passes."""
+        return self._index.sorted_waiting()
+
+    def restore(self, ids: np.ndarray, rows: np.ndarray, passes: np.ndarray) -> None:
+        """Take up rows that `export` gave; any number of times, in any order."""
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise InputError(
+                f"the checkpoint's rows of table {self.name!r} are {rows.shape[-1]} floats and this job's are {self.width}: "
+                "dim, dtype and optimizer must be those the checkpoint was written with"
+            )
+        numbers = np.empty(ids.size, np.int32)
+        done = 0
+        while True:
+            done, _ = self._index.touch(ids, numbers, done, self._rows.lines, self._most, 0, at_once=True)
+            if done == ids.size:
+                break
+            self._make_room(1)
+        self._rows.array(np.float32)[numbers] = rows
+        if self._index.track_passes:
+            self._index.mark(ids, passes, passes)
+
+    def restore_waiting(self, ids: np.ndarray, touches: np.ndarray, passes: np.ndarray) -> None:
+        """Take up what `export_waiting` gave; nothing where ids no longer wait for rows."""
+        if self._index.min_count:
+            self._index.touch(ids, np.empty(ids.size, np.int32), 0, self._rows.lines, self._most, 0)
+            self._index.mark(ids, passes, touches)
