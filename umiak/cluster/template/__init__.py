@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from troposphere import Output, Parameter, Template
@@ -40,6 +41,11 @@ def build(spec: ClusterSpec) -> dict[str, Any]:
     for name, (value, description) in parts.outputs.items():
         template.add_output(Output(name, Value=value, Description=description))
     return _in_reading_order(template.to_dict())
+
+
+def types(built: Mapping[str, Any]) -> set[str]:
+    """The resource types of a built template."""
+    return {resource["Type"] for resource in built["Resources"].values()}
 
 
 def _in_reading_order(template: dict[str, Any]) -> dict[str, Any]:

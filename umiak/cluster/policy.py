@@ -1,0 +1,200 @@
+"""The IAM policies a cluster needs, exact: no action that nothing uses, no resource wider than a written reason.
+
+With `plan` a user validates, prices and watches; with the two `deploy` documents as well (two, because IAM limits the size
+of one), creates and removes. An administrator who deploys the rendered template by hand gives a user only the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from umiak.cluster.actions import CALLS, STACK, TYPES
+from umiak.cluster.template.roles import role_name
+from umiak.cluster.template.storage import alias_name, log_group_name
+from umiak.spec.cluster import TAG, ClusterSpec, partition
+
+# IAM refuses a managed policy with more characters than this, white space not counted.
+SIZE_LIMIT = 6144
+
+
+@dataclass(frozen=True)
+class Statement:
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Why a resource is "*"; a policy has no room for comments, so it stands here and in the summary.
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        body = {"Sid": self.sid, "Effect": "Allow", "Action": list(self.actions), "Resource": list(self.resources)}
+        return body | ({"Condition": self.conditions} if self.conditions else {})
+
+
+@dataclass(frozen=True)
+class _Scope:
+    resources: tuple[str, ...]
+    conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reason: str = ""
+
+
+def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statement, ...]]:
+    """The statements of each document, for a template with resources of these types."""
+    plan = set(CALLS.values())
+    needed = {action for name in types for action in TYPES[name]} | set(STACK)
+    # What the first document allows need not stand in another, unless it is about other resources: a user looks at its own
+    # role, CloudFormation at the cluster's.
+    deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
+    network = {"Look", "Stack", "Ec2", "Ec2Own", "Roles", "PassRoles", "ServiceRoles"}
+    return {
+        "plan": _statements(spec, plan, "Plan"),
+        "deploy-network": tuple(item for item in deploy if item.sid.removeprefix("Deploy") in network),
+        "deploy-services": tuple(item for item in deploy if item.sid.removeprefix("Deploy") not in network),
+    }
+
+
+def text(statements: Iterable[Statement]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [item.to_dict() for item in statements]}, indent=2) + "\n"
+
+
+def size(policy: str) -> int:
+    """Its characters as IAM counts them."""
+    return sum(not character.isspace() for character in policy)
+
+
+def _statements(spec: ClusterSpec, actions: set[str], prefix: str) -> tuple[Statement, ...]:
+    scopes = _scopes(spec)
+    grouped: dict[str, list[str]] = {}
+    for action in sorted(actions):
+        grouped.setdefault(_place(action, prefix), []).append(action)
+    return tuple(
+        Statement(prefix + name, tuple(grouped[name]), scope.resources, scope.conditions, scope.reason)
+        for name, scope in scopes.items()
+        if name in grouped
+    )
+
+
+# Deletions of whole EC2 objects, which carry our tag from their creation on.
+_EC2_TAGGED = {
+    "DeleteInternetGateway",
+    "DeleteLaunchTemplate",
+    "DeleteNatGateway",
+    "DeleteRoute",
+    "DeleteRouteTable",
+    "DeleteSecurityGroup",
+    "DeleteSubnet",
+    "DeleteVpc",
+    "DeleteVpcEndpoints",
+    "DetachInternetGateway",
+    "ReleaseAddress",
+}
+
+# Actions that stand apart from the rest of their service.
+_PLACES = {
+    "cloudformation:ValidateTemplate": "Look",
+    "eks:DescribeClusterVersions": "Look",
+    "eks:ListClusters": "Look",
+    "elasticfilesystem:DeleteFileSystem": "EfsOwn",
+    "elasticfilesystem:DeleteAccessPoint": "EfsOwn",
+    "iam:CreateServiceLinkedRole": "ServiceRoles",
+    "iam:PassRole": "PassRoles",
+    "iam:SimulatePrincipalPolicy": "Self",
+    "kms:CreateAlias": "KeyAlias",
+    "kms:CreateKey": "NewKey",
+    "kms:DeleteAlias": "KeyAlias",
+    "kms:ListAliases": "Look",
+    "kms:TagResource": "NewKey",
+    "kms:UpdateAlias": "KeyAlias",
+    "logs:DescribeLogGroups": "Look",
+    "logs:DescribeResourcePolicies": "Look",
+    "ssm:GetParameters": "PublicParameters",
+}
+
+_SERVICES = {
+    "cloudformation": "Stack",
+    "ecr": "Images",
+    "eks": "Eks",
+    "elasticfilesystem": "Efs",
+    "iam": "Roles",
+    "kms": "Key",
+    "logs": "Logs",
+    "pricing": "Look",
+    "s3": "Bucket",
+    "servicequotas": "Look",
+    "sts": "Look",
+}
+
+
+def _place(action: str, prefix: str) -> str:
+    service, _, name = action.partition(":")
+    if service == "ec2":
+        return "Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2"
+    if action == "iam:GetRole" and prefix == "Plan":
+        return "Self"
+    return _PLACES.get(action) or _SERVICES[service]
+
+
+def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
+    name, region, account = spec.name, spec.region, spec.account or "*"
+    root = f"arn:{partition(region)}"
+
+    def arn(service: str, rest: str) -> str:
+        return f"{root}:{service}:{region}:{account}:{rest}"
+
+    here = {"StringEquals": {"aws:RequestedRegion": region}}
+    tagged = {"StringEquals": {f"aws:ResourceTag/{TAG}": name}}
+    tagging = {"StringEquals": {f"aws:RequestTag/{TAG}": name}}
+    log_group = arn("logs", f"log-group:{log_group_name(name)}")
+    key = _Scope((spec.kms_key_arn,)) if spec.kms_key_arn else _Scope((arn("kms", "key/*"),), tagged)
+    services = ["eks.amazonaws.com", "eks-nodegroup.amazonaws.com", "elasticfilesystem.amazonaws.com"]
+    services += ["spot.amazonaws.com"] if spec.nodes.spot else []
+    roles = f"{root}:iam::{account}:role/{role_name(name, region, '*')}"
+    return {
+        "Look": _Scope(("*",), reason="these calls only read, and name no resource that could be limited"),
+        "PublicParameters": _Scope((f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",)),
+        "Self": _Scope((f"{root}:iam::{account}:role/*", f"{root}:iam::{account}:user/*")),
+        "Stack": _Scope((arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*"))),
+        "Ec2": _Scope(
+            ("*",),
+            here,
+            "these make or connect network parts that have no name or tag before they exist; limited to the region",
+        ),
+        "Ec2Own": _Scope((arn("ec2", "*"),), tagged),
+        "Efs": _Scope((arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*"))),
+        "EfsOwn": _Scope(
+            (arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*")), tagged
+        ),
+        "Eks": _Scope(
+            tuple(
+                arn("eks", f"{kind}/{name}{rest}")
+                for kind, rest in (
+                    ("cluster", ""),
+                    ("access-entry", "/*"),
+                    ("addon", "/*"),
+                    ("nodegroup", "/*"),
+                    ("podidentityassociation", "/*"),
+                )
+            )
+        ),
+        "Roles": _Scope((roles,)),
+        "PassRoles": _Scope(
+            (roles,),
+            {
+                "StringEquals": {
+                    "iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"]
+                }
+            },
+        ),
+        "ServiceRoles": _Scope(
+            (f"{root}:iam::{account}:role/aws-service-role/*",), {"StringEquals": {"iam:AWSServiceName": services}}
+        ),
+        "NewKey": _Scope(("*",), tagging, "a key has no name before it exists; only one that gets our tag can be made"),
+        "Key": key,
+        "KeyAlias": _Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
+        "Bucket": _Scope((f"{root}:s3:::{name}-*",)),
+        "Images": _Scope((arn("ecr", f"repository/{name}-*"),)),
+        "Logs": _Scope((log_group, f"{log_group}:*")),
+    }
