@@ -103,14 +103,17 @@ def test_the_live_picture_fits_the_terminal(width: int, workers: int) -> None:
     assert "restarts 1" in "\n".join(lines) or width == 60
 
 
-def test_an_error_during_a_job_leaves_the_terminal_usable() -> None:
+def test_a_job_that_fails_leaves_the_terminal_usable_and_shows_what_it_reached() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, _environ={})
     with pytest.raises(RuntimeError), screen.display(console) as show:
-        show(job()[0])
+        for event in job()[:-3]:
+            show(event)
         raise RuntimeError
     hidden, visible = "\x1b[?25l", "\x1b[?25h"
-    assert out.getvalue().rindex(visible) > out.getvalue().rindex(hidden)
+    ended = out.getvalue().rindex(visible)
+    assert ended > out.getvalue().rindex(hidden)
+    assert "test rmse" in out.getvalue()[ended:]
 
 
 def test_the_best_pass_of_an_auc_is_the_highest() -> None:

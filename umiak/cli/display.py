@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import Counter
@@ -29,31 +28,39 @@ _COLOURS = {"starting": "yellow", "ready": "cyan", "training": "green", "testing
 
 @contextmanager
 def display(console: Console | None = None) -> Iterator[Callable[[Event], None]]:
-    """Gives a function to call with every event of a job. Leaves the terminal as it was, whatever happens."""
+    """Gives a function to call with every event of a job. What was reached is shown at the end, also of a failed one."""
     console = console or Console(highlight=False)
     progress = Progress()
-    if not console.is_terminal or console.is_dumb_terminal:
-        plain = Plain(progress, console)
-        yield plain
-    else:
-        lock = threading.Lock()
+    try:
+        if not console.is_terminal or console.is_dumb_terminal:
+            yield Plain(progress, console)
+        else:
+            with _live(progress, console) as show:
+                yield show
+    finally:
+        if progress.passes:
+            console.print(Padding(_table(progress), (1, 1)))
+        for text in results(progress):
+            console.print(text, soft_wrap=True)
 
-        def show(event: Event) -> None:
-            with lock:
-                progress.apply(event)
-            if event["event"] in LASTING:
-                console.print(line(event), style="yellow", markup=False)
 
-        def draw() -> RenderableType:
-            with lock:
-                return picture(progress)
+@contextmanager
+def _live(progress: Progress, console: Console) -> Iterator[Callable[[Event], None]]:
+    """A picture that is redrawn while the job runs, and then makes room for the summary."""
+    lock = threading.Lock()
 
-        with Live(console=console, get_renderable=draw, refresh_per_second=6, transient=True):
-            yield show
-    if progress.passes:
-        console.print(Padding(_table(progress), (1, 1)))
-    for text in results(progress):
-        console.print(text, soft_wrap=True)
+    def show(event: Event) -> None:
+        with lock:
+            progress.apply(event)
+        if event["event"] in LASTING:
+            console.print(line(event), style="yellow", markup=False)
+
+    def draw() -> RenderableType:
+        with lock:
+            return picture(progress)
+
+    with Live(console=console, get_renderable=draw, refresh_per_second=6, transient=True):
+        yield show
 
 
 class Plain:
@@ -71,7 +78,7 @@ class Plain:
             self._spoke = time.monotonic()
         if text := line(event):
             self.console.print(text, markup=False, soft_wrap=True)
-            sys.stdout.flush()
+            self.console.file.flush()
 
 
 def line(event: Event) -> str:
@@ -86,10 +93,8 @@ def line(event: Event) -> str:
         case "pass":
             parts = [f"pass {event['pass']} done in {duration(event['seconds'])}"]
             for part in ("train", "test"):
-                values = event.get(part) or {}
-                parts += (
-                    [part + "".join(f" {name} {number(value)}" for name, value in values.items())] if values else []
-                )
+                if values := event.get(part):
+                    parts.append(part + "".join(f" {name} {number(value)}" for name, value in values.items()))
             return "  ".join(parts)
         case "checkpoint":
             return f"checkpoint of round {event['round']:,}: {event['path']}"
@@ -185,10 +190,10 @@ def _table(progress: Progress, last: int | None = None) -> Table:
     table.add_column("pass", justify="right")
     table.add_column("time", justify="right")
     columns = progress.metrics()
-    best = progress.best()
+    base, best = progress.baseline, progress.best()
+    winner = ("test", base["metric"], best[0]) if base and best else None
     for part, name in columns:
         table.add_column(f"{part} {name}", justify="right")
-    base = progress.baseline
     if base:
         table.add_column(f"{base['name']} {base['metric']}", justify="right")
     for pass_id in sorted(progress.passes)[-(last or 0) :]:
@@ -196,10 +201,7 @@ def _table(progress: Progress, last: int | None = None) -> Table:
         cells = [Text(str(pass_id)), Text(duration(event["seconds"]), style="dim")]
         for part, name in columns:
             value = (event.get(part) or {}).get(name)
-            is_best = (
-                best is not None and base is not None and (part, name, pass_id) == ("test", base["metric"], best[0])
-            )
-            style = "bold green" if is_best else "bold" if part == "test" else ""
+            style = "bold green" if (part, name, pass_id) == winner else "bold" if part == "test" else ""
             cells.append(Text("" if value is None else number(value), style=style))
         if base:
             cells.append(Text(number(base["value"]), style="dim"))
