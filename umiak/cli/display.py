@@ -91,11 +91,8 @@ def line(event: Event) -> str:
         case "round":
             return f"pass {event['pass']}  {_rate(event)}"
         case "pass":
-            parts = [f"pass {event['pass']} done in {duration(event['seconds'])}"]
-            for part in ("train", "test"):
-                if values := event.get(part):
-                    parts.append(part + "".join(f" {name} {number(value)}" for name, value in values.items()))
-            return "  ".join(parts)
+            done = f"pass {event['pass']} done in {duration(event['seconds'])}"
+            return "  ".join([done, *(_metrics(part, event[part]) for part in ("train", "test") if event.get(part))])
         case "checkpoint":
             return f"checkpoint of round {event['round']:,}: {event['path']}"
         case "restart":
@@ -141,6 +138,10 @@ def _size(start: Event) -> str:
 def _rate(event: Event) -> str:
     batches = f"/{event['batches']}" if event.get("batches") else ""
     return f"batch {event['batch']}{batches}  {event['samples_per_s']:,.0f} samples/s  cost {number(event['cost'])}"
+
+
+def _metrics(part: str, values: dict[str, float]) -> str:
+    return part + "".join(f" {name} {number(value)}" for name, value in values.items())
 
 
 def _head(progress: Progress) -> Text:
