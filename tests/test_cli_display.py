@@ -32,7 +32,7 @@ def job(passes: int = 3, batches: int = 4) -> list[dict[str, Any]]:
             )
         if p == 1:
             events.append({"event": "phase", "worker": 1, "phase": "lost"})
-            events.append({"event": "restart", "generation": 2, "worker": 1, "cause": "trainer killed by signal 9"})
+            events.append({"event": "restart", "generation": 2, "worker": 1, "cause": "trainer of worker 1: killed"})
         train = {"cost": 3 + 2 / (p + 1), "rmse": 0.9 + 0.2 / (p + 1)}
         test = {"cost": 3.1 + 2 / (p + 1), "rmse": 0.92 + 0.2 / (p + 1) if p < 2 else 0.93}
         end = {"event": "pass", "pass": p, "round": (p + 1) * batches, "seconds": 3.7, "train": train, "test": test}
@@ -58,7 +58,7 @@ def test_a_log_gets_one_line_per_event_that_matters(monkeypatch: pytest.MonkeyPa
     assert lines[0] == "3 workers, 3 services, 3,812,345 parameters, 6 tables; output in out/demo"
     assert lines[1] == "pass 0  batch 1/4  23,457 samples/s  cost 5.0000"
     assert "pass 0 done in 3.7 s  train cost 5.0000 rmse 1.1000  test cost 5.1000 rmse 1.1200" in lines
-    assert "worker 1: trainer killed by signal 9; going on as generation 2" in lines
+    assert "trainer of worker 1: killed; going on as generation 2" in lines
     assert "a [note] for the reader" in lines
     assert "\x1b" not in "".join(lines)
 

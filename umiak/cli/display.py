@@ -96,7 +96,7 @@ def line(event: Event) -> str:
         case "checkpoint":
             return f"checkpoint of round {event['round']:,}: {event['path']}"
         case "restart":
-            return f"worker {event['worker']}: {event['cause']}; going on as generation {event['generation']}"
+            return f"{event['cause']}; going on as generation {event['generation']}"
         case "note":
             return str(event["text"])
     return ""
