@@ -13,7 +13,8 @@ from enum import IntFlag
 from typing import Any, NamedTuple
 
 ROUND_HEAD = struct.Struct("<QIId")
-TABLE_HEAD = struct.Struct("<II")
+TABLE_HEAD = struct.Struct("<Q")
+FETCH_HEAD = struct.Struct("<II")
 REPLY_HEAD = struct.Struct("<QQQd")
 
 
@@ -61,6 +62,8 @@ class ServiceSpec:
     options: dict[str, dict[str, Any]]
     blocks: list[tuple[str, int, int]]
     tables: list[TableSpec]
+    row_service: int
+    row_services: int
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -244,6 +244,15 @@ class Table:
         if self._index.track_passes:
             self._index.mark(ids, passes, passes)
 
+    def set_values(self, ids: np.ndarray, values: np.ndarray) -> None:
+        """Rows with these values and the state of new ones: what a snapshot, which holds no state, gives."""
+        whole = np.zeros((ids.size, self.width), np.float32)
+        self.restore(ids, whole, np.zeros(ids.size, np.int32))
+        rows = self.locate(ids, create=False)
+        table, halves, half = self._views()
+        loops.scatter(table, halves, half, rows, values)
+        loops.reset_state(table, rows, self._lead, self.dim, self._initial)
+
     def restore_waiting(self, ids: np.ndarray, touches: np.ndarray, passes: np.ndarray) -> None:
         """Take up what `export_waiting` gave; nothing where ids no longer wait for rows."""
         if self._index.min_count:

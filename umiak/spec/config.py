@@ -1,4 +1,4 @@
-"""What a native config file defines: `config = Config(...)`. Knows nothing of torch; models, losses and sources are called, not inspected."""
+"""What a native config file defines: `config = Config(...)`. Models and losses are called, never inspected: no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from umiak.errors import InputError
 from umiak.spec.optim import Optimizer, ParamOptions
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True)
+class Shard:
     """Which part of a data set a trainer reads: sample i belongs to shard i % count."""
 
     index: int = 0
@@ -22,8 +23,11 @@ class Shard(NamedTuple):
 class Source(Protocol):
     """Where batches come from. The same arguments must give the same batches: recovery replays them."""
 
-    def batches(self, size: int, shard: Shard, seed: int | None) -> Iterator[dict[str, Any]]:
-        """Batches of at most `size` samples; shuffled by `seed`, or in the order of the data when it is None."""
+    def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
+        """Batches of at most `size` samples from number `start` on; shuffled by `seed`, or as the data stand when it is None.
+
+        All trainers of a job get the same seed for a pass.
+        """
 
 
 class Metric(Protocol):
@@ -37,9 +41,17 @@ class Metric(Protocol):
     def value(self, total: np.ndarray) -> float: ...
 
 
+class Baseline(NamedTuple):
+    """A number to beat: what a simple method reaches in one of the metrics. `value` may be a function that computes it."""
+
+    name: str
+    metric: str
+    value: float | Callable[[], float]
+
+
 @dataclass(frozen=True)
 class Config:
-    """A training job: `model()` builds an nn.Module that maps a batch to an output; `loss(output, batch)` is a mean over samples."""
+    """A training job: `model()` builds an nn.Module from batch to output; `loss(output, batch)` is a mean over samples."""
 
     model: Callable[[], Any]
     train: Source
@@ -50,6 +62,7 @@ class Config:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     parameters: Mapping[str, ParamOptions] = field(default_factory=dict)
     predict: Callable[[Any], Any] | None = None
+    baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
         for name in ("model", "loss"):

@@ -34,8 +34,8 @@ class Prepared:
     """A batch that is ready to run: its fields as tensors, its sample count, and what it needs of each table."""
 
     batch: Mapping[str, Any]
-    samples: int
     wanted: list[Wanted]
+    samples: int
 
 
 class Tables:
@@ -90,10 +90,35 @@ class Tables:
         parts = torch.from_numpy(index).split([tensor.numel() for tensor in tensors])
         return Wanted(ids, counts, {_key(t): p.view(t.shape) for t, p in zip(tensors, parts, strict=True)})
 
-    def bind(self, wanted: list[Wanted], rows: list[np.ndarray], grad: bool) -> None:
+    def want_ids(self, number: int, ids: np.ndarray) -> tuple[list[Wanted], np.ndarray]:
+        """Want these ids of one table alone; also where each of them will stand among the rows."""
+        wanted = self.nothing()
+        unique, counts, index = merge(ids, self.services)
+        wanted[number] = Wanted(unique, counts, {})
+        return wanted, index
+
+    def move(
+        self, batch: Mapping[str, Any], wanted: list[Wanted], device: torch.device
+    ) -> tuple[Mapping[str, Any], list[Wanted]]:
+        """The batch and its row positions on the device that computes."""
+        if device.type == "cpu":
+            return batch, wanted
+        moved = {name: _to_device(value, device) for name, value in batch.items()}
+        keys = {_key(_ids(value)): _key(_ids(moved[name])) for name, value in batch.items()}
+        for want in wanted:
+            want.index = {keys[key]: index.to(device) for key, index in want.index.items()}
+        return moved, wanted
+
+    def not_finite(self) -> list[str]:
+        return [name for name, rows in self._rows.items() if not bool(torch.isfinite(rows).all())]
+
+    def nothing(self) -> list[Wanted]:
+        return [self._want(spec, {}, ()) for spec in self.specs]
+
+    def bind(self, wanted: list[Wanted], rows: list[np.ndarray], grad: bool, device: torch.device) -> None:
         """Make these the rows of the current batch."""
         for spec, want, values in zip(self.specs, wanted, rows, strict=True):
-            self._rows[spec.name] = torch.from_numpy(values).requires_grad_(grad)
+            self._rows[spec.name] = torch.from_numpy(values).to(device).requires_grad_(grad)
             self._wanted[spec.name] = want
 
     def gradients(self) -> list[np.ndarray]:
@@ -147,6 +172,10 @@ def _ids(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else value.values
 
 
+def _to_device(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else type(value)(*(part.to(device) for part in value))
+
+
 def _key(tensor: Tensor) -> tuple[int, int]:
     """Tells a field's tensor, or a reshaped view of it, from others of the same batch."""
     return (tensor.data_ptr(), tensor.numel()) if tensor.is_contiguous() else (0, id(tensor))
@@ -154,7 +183,7 @@ def _key(tensor: Tensor) -> tuple[int, int]:
 
 def _gradient(rows: Tensor) -> np.ndarray:
     grad = rows.grad if rows.grad is not None else torch.zeros_like(rows)
-    return grad.contiguous().numpy()
+    return grad.cpu().contiguous().numpy()
 
 
 def _search(table: str, known: np.ndarray, ids: Tensor) -> Tensor:

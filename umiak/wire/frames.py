@@ -124,7 +124,7 @@ class Channel:
             raise self._lost(error) from None
 
     def receive(self) -> Frame:
-        """The next frame, its body in this connection's own buffer. Raises what the peer reported if it is an ERROR."""
+        """The next frame, its body in this connection's own buffer."""
         kind, head_size, body_size = self.receive_header()
         self._buffer = read_buffer(head_size + body_size, self._buffer)
         self.fill(self._buffer.data[: head_size + body_size])
@@ -135,14 +135,22 @@ class Channel:
         self.fill(raw)
         return unpack_header(raw, self.limit)
 
-    def receive_parts(self, kind: Kind, head: memoryview, parts: Sequence[np.ndarray]) -> None:
-        """Receive a frame of known shape straight into `head` and the arrays; an ERROR frame is raised instead."""
-        got, head_size, body_size = self.receive_header()
-        if got is not kind:
-            raise self._unexpected(got, head_size, body_size)
+    def receive_parts(
+        self, kind: Kind, head: memoryview, parts: Sequence[np.ndarray], aside: list[dict[str, Any]]
+    ) -> None:
+        """Receive a frame of known shape straight into `head` and the arrays.
+
+        A DONE frame that comes first, about work beside the rounds, is put `aside`; an ERROR frame is raised.
+        """
+        while True:
+            got, head_size, body_size = self.receive_header()
+            if got is kind:
+                break
+            aside.append(self._other(got, head_size, body_size))
         if head_size != len(head) or body_size != sum(part.nbytes for part in parts):
             raise FrameError(f"{self.peer} sent {body_size} bytes where {sum(p.nbytes for p in parts)} were expected")
-        self.fill(head)
+        if head_size:
+            self.fill(head)
         for part in parts:
             if part.nbytes:
                 self.fill(flat(part))
@@ -159,12 +167,14 @@ class Channel:
         except OSError as error:
             raise self._lost(error) from None
 
-    def _unexpected(self, kind: Kind, head_size: int, body_size: int) -> Exception:
+    def _other(self, kind: Kind, head_size: int, body_size: int) -> dict[str, Any]:
         raw = memoryview(bytearray(head_size + body_size))
         self.fill(raw)
         if kind is Kind.ERROR:
-            return reported(decode_json(raw[:head_size]))
-        return FrameError(f"{self.peer} sent an unexpected {kind.name} frame")
+            raise reported(decode_json(raw[:head_size]))
+        if kind is not Kind.DONE:
+            raise FrameError(f"{self.peer} sent an unexpected {kind.name} frame")
+        return decode_json(raw[:head_size])
 
     def _lost(self, error: OSError) -> RetryError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)

@@ -1,0 +1,300 @@
+"""A training job on this machine: workers as processes around one coordinator, or everything in this process.
+
+torch and the config are loaded here once; supervisors, and from them trainers, are forked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from umiak import logs
+from umiak.errors import InputError, UmiakError
+from umiak.files import write_json
+from umiak.launch.curves import draw
+from umiak.spec.load import Loaded, load
+from umiak.spec.settings import Settings
+from umiak.wire import credentials
+from umiak.wire.address import Address, listen
+from umiak.wire.server import FrameServer
+from umiak.worker.coordinator import Coordinator
+from umiak.worker.supervisor import WorkerPlan
+from umiak.worker.supervisor import main as supervise
+
+OnEvent = Callable[[dict[str, Any]], None]
+ENDING_SECONDS = 10.0
+JOB = "local"
+
+
+def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
+    """Train to the end and return 0. Raises what went wrong, with its exit code."""
+    from umiak.trainer.saving import check_output
+
+    begun = time.monotonic()
+    out = settings.save_dir
+    if loaded is None:
+        if settings.config is None:
+            raise InputError("name a config file: umiak train CONFIG")
+        loaded = load(settings.config, settings.config_args)
+    check_output(out, settings.resume, settings.overwrite)
+    settings = dataclasses.replace(settings, seed=_seed(settings))
+    passes: dict[int, dict[str, Any]] = _earlier_passes(out)
+    last: dict[str, str] = {}
+
+    def note(event: dict[str, Any]) -> None:
+        if event["event"] == "pass":
+            passes[event["pass"]] = event
+        elif event["event"] == "snapshot":
+            last["snapshot"] = event["path"]
+        on_event(event)
+
+    if settings.local:
+        _alone(settings, loaded, note)
+    else:
+        _together(settings, loaded, note)
+    plot = out / "curves.png"
+    baseline = _baseline(loaded)
+    if baseline is not None:
+        with (out / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"event": "baseline", "baseline": baseline, "round": 0}) + "\n")
+    draw(out / "metrics.jsonl", plot)
+    snapshot = last.get("snapshot") or str(max(out.glob("pass-*"), default=""))
+    on_event(
+        {
+            "event": "done",
+            "seconds": time.monotonic() - begun,
+            "snapshot": snapshot,
+            "plot": str(plot),
+            "passes": [passes[key] for key in sorted(passes)],
+            "baseline": baseline,
+        }
+    )
+    return 0
+
+
+def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
+    from umiak.trainer.run import Assignment, run
+
+    assignment = Assignment(out=settings.save_dir, resume=settings.resume)
+    stream = logs.setup(settings.save_dir / "node_0" / "train.log")
+    with _stopping() as stop:
+        run(loaded, settings, assignment, on_event, stop.is_set, stream)
+
+
+def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
+    from umiak.trainer.checkpoint import newest, remove_unfinished
+
+    if settings.mode != "sync":
+        raise InputError("--mode async is not there yet: leave it out to train in rounds")
+    _warm_up()
+    remove_unfinished(settings.save_dir)
+    rundir = Path(tempfile.mkdtemp(prefix="umiak-"))
+    try:
+        plans = plan_workers(settings, rundir, secrets.token_hex(16))
+        resuming = settings.resume
+
+        def resume() -> bool:
+            return resuming or newest(settings.save_dir) is not None
+
+        trainers = [plan.trainer is not None for plan in plans]
+        coordinator = Coordinator(JOB, trainers, resume, on_event, settings.max_restarts)
+        listener = listen(Address.parse(plans[0].coordinator))
+        server = coordinator.server = FrameServer([listener], coordinator, plans[0].token.encode(), None)
+        with _stopping() as stop:
+            _coordinate(coordinator, server, plans, settings, loaded, stop)
+    finally:
+        shutil.rmtree(rundir, ignore_errors=True)
+    assert coordinator.result is not None
+    code, message = coordinator.result
+    if code:
+        error = UmiakError(message + ("; go on with --resume" if code == 75 else ""))
+        error.exit_code = code
+        raise error
+
+
+def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPlan]:
+    """Who runs what: a server beside each trainer, or trainers first and then servers apart from them."""
+    trainers = settings.workers
+    apart = settings.servers is not None
+    servers = settings.servers if settings.servers is not None else trainers
+    count = trainers + servers if apart else trainers
+    tls = settings.tls is not None
+    plans = []
+    for index in range(count):
+        server = index - trainers if apart else index
+        plans.append(
+            WorkerPlan(
+                index=index,
+                workers=count,
+                job=JOB,
+                token=token,
+                coordinator=f"unix:{rundir}/coordinator",
+                trainers=trainers,
+                trainer=index if index < trainers else None,
+                addresses=_addresses(settings, rundir, server, tls) if server >= 0 else (),
+                tls=str(credentials.of_worker(settings.tls, index)) if settings.tls else None,
+                insecure=settings.insecure,
+                directory=settings.save_dir / f"node_{index}",
+                log_period_server=settings.log_period_server,
+            )
+        )
+    return plans
+
+
+def _addresses(settings: Settings, rundir: Path, server: int, tls: bool) -> tuple[tuple[str, bool, bool], ...]:
+    dense, sparse = settings.ports_num, settings.ports_num_for_sparse
+    services = []
+    for number in range(dense + sparse):
+        if settings.transport == "tcp" or tls:
+            address = f"127.0.0.1:{settings.port + server * (dense + sparse) + number}"
+        else:
+            address = f"unix:{rundir}/server-{server}-{number}"
+        services.append((address, number < dense, number >= dense or not sparse))
+    return tuple(services)
+
+
+def _coordinate(
+    coordinator: Coordinator,
+    server: FrameServer,
+    plans: list[WorkerPlan],
+    settings: Settings,
+    loaded: Loaded,
+    stop: threading.Event,
+) -> None:
+    """Keep the supervisors alive and the coordinator going until the job has a result; then see everything end."""
+    children: dict[int, int] = {}
+    gc.collect()
+    gc.freeze()
+    try:
+        while coordinator.result is None:
+            for index, plan in enumerate(plans):
+                if index in children and os.waitpid(children[index], os.WNOHANG)[0]:
+                    del children[index]
+                if index not in children and coordinator.workers[index].peer is None:
+                    children[index] = _fork_supervisor(plan, settings, loaded, server)
+            if stop.is_set() and not coordinator.stopping:
+                coordinator.stop()
+            server.poll(0.1)
+            coordinator.tick()
+        deadline = time.monotonic() + ENDING_SECONDS
+        while children and time.monotonic() < deadline:
+            server.poll(0.05)
+            children = {index: pid for index, pid in children.items() if not os.waitpid(pid, os.WNOHANG)[0]}
+    finally:
+        server.close()
+        for pid in children.values():
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, server: FrameServer) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        server.close()
+        stream = logs.setup(plan.directory / "worker.log")
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+        code = supervise(plan, lambda note, close: _start_trainer(plan, settings, loaded, note, close))
+    finally:
+        os._exit(code)
+
+
+def _start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded, note: dict[str, Any], close: list[int]) -> Any:
+    from umiak.trainer.run import Assignment, ServiceAddress, run
+    from umiak.worker.child import TrainerChild
+
+    assert plan.trainer is not None
+    settings = dataclasses.replace(settings, tls=Path(plan.tls) if plan.tls else None)
+    assignment = Assignment(
+        trainer=plan.trainer,
+        trainers=plan.trainers,
+        job=plan.job,
+        generation=note["generation"],
+        services=[ServiceAddress(**service) for service in note["services"]],
+        token=plan.token,
+        out=settings.save_dir,
+        resume=note["resume"],
+    )
+
+    def work(report: OnEvent, stop_requested: Callable[[], bool], dots: TextIO) -> None:
+        run(loaded, settings, assignment, report, stop_requested, dots)
+
+    return TrainerChild(work, plan.directory / "train.log", close)
+
+
+def _warm_up() -> None:
+    """Import and compile before forking what every trainer needs, so that it is done once."""
+    import numpy as np
+    import torch
+
+    from umiak.pserver.placement import merge
+    from umiak.trainer import run
+
+    assert run is not None
+    torch.set_num_threads(1)
+    merge(np.arange(4), 2)
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts for good."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _seed(settings: Settings) -> int:
+    """The seed of a run: what was given, what the run that goes on had, or one from the clock."""
+    path = settings.save_dir / "run.json"
+    seed = settings.seed
+    if seed == 0 and settings.resume and path.exists():
+        seed = int(json.loads(path.read_text())["seed"])
+    seed = seed or time.time_ns() % (1 << 31)
+    write_json(path, {"seed": seed, "workers": settings.workers})
+    return seed
+
+
+def _earlier_passes(out: Path) -> dict[int, dict[str, Any]]:
+    path = out / "metrics.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {event["pass"]: event for event in events if event["event"] == "pass"}
+
+
+def _baseline(loaded: Loaded) -> dict[str, Any] | None:
+    baseline = loaded.config.baseline
+    if baseline is None:
+        return None
+    value = baseline.value() if callable(baseline.value) else baseline.value
+    return {"name": baseline.name, "metric": baseline.metric, "value": float(value)}

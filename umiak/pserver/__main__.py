@@ -1,0 +1,33 @@
+"""A parameter server as a supervisor starts it: options as one line of JSON on stdin, which then stays open as lifeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from umiak import logs
+from umiak.errors import UmiakError
+from umiak.pserver.process import ServerOptions, serve
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    options = ServerOptions(**json.loads(sys.stdin.readline()))
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    if options.log_file:
+        stream = logs.setup(Path(options.log_file))
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    try:
+        serve(options, lambda: print(json.dumps({"ready": True}), file=answers), sys.stdin.fileno())
+    except UmiakError as error:
+        print(json.dumps({"message": str(error), "exit_code": error.exit_code}), file=answers)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

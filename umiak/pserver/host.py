@@ -1,0 +1,266 @@
+"""A parameter server process: its services behind their ports. Turns frames into calls on a Service and answers them.
+
+It stays when a job ends or loses a trainer: whatever was in memory is forgotten and the next trainers begin afresh, from a
+checkpoint if they say so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.pserver import pieces
+from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Flags, Outcome, ServiceSpec
+from umiak.pserver.service import Contribution, Service
+from umiak.pserver.writer import write_apart
+from umiak.wire.frames import Frame, FrameError, Kind
+from umiak.wire.hello import Member
+from umiak.wire.server import FrameServer, Peer
+
+log = logging.getLogger("umiak.pserver")
+
+
+class Endpoint:
+    """One service and the trainers connected to it."""
+
+    def __init__(self, index: int, trainers: int, log_period: int) -> None:
+        self.index, self.trainers, self.log_period = index, trainers, log_period
+        self.server: FrameServer
+        self.reset()
+
+    def reset(self) -> None:
+        self.service: Service | None = None
+        self.peers: dict[int, Peer] = {}
+        self.finished: set[int] = set()
+        self.waiting: list[tuple[Peer, Callable[[], None]]] = []
+        self.boundary = False
+        self.blobs: dict[int, np.ndarray] = {}
+
+    def frame(self, peer: Peer, frame: Frame) -> None:
+        if frame.kind is Kind.SETUP:
+            self._setup(peer, frame)
+        elif frame.kind is Kind.FETCH:
+            self._fetch(peer, frame)
+        elif frame.kind is Kind.ROUND:
+            self._round(peer, frame)
+        elif frame.kind is Kind.REDUCE:
+            self._reduce(peer, frame)
+        elif frame.kind is Kind.CHECKPOINT:
+            self._checkpoint(peer, frame)
+        elif frame.kind is Kind.SNAPSHOT:
+            self._snapshot(peer, frame)
+        elif frame.kind is Kind.DONE:
+            self.finished.add(trainer_of(peer))
+        else:
+            raise FrameError(f"a {frame.kind.name} frame from {peer}")
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        trainer = trainer_of(peer)
+        if self.peers.get(trainer) is not peer:
+            return
+        del self.peers[trainer]
+        if trainer in self.finished:
+            if not self.peers:
+                log.info("job finished, ready for the next")
+                self.reset()
+            return
+        where = f" in round {self.service.round}" if self.service else ""
+        log.error("lost trainer %d%s: %s", trainer, where, reason)
+        self.abort(RetryError(f"trainer {trainer} was lost{where} ({reason})"))
+
+    def abort(self, error: UmiakError) -> None:
+        """Nobody can go on: tell the others and begin afresh."""
+        others, self.peers = list(self.peers.values()), {}
+        self.reset()
+        for other in others:
+            other.closing = True
+            self.server.send(other, Kind.ERROR, {"message": str(error), "exit_code": error.exit_code})
+
+    def _setup(self, peer: Peer, frame: Frame) -> None:
+        head = frame.json()
+        spec = ServiceSpec.from_json(head["spec"])
+        if spec.trainers != self.trainers:
+            raise InputError(
+                f"trainer {trainer_of(peer)} is one of {spec.trainers}, but this server was started with "
+                f"--num_gradient_servers={self.trainers}"
+            )
+        service = Service(spec, frame.body.view(np.float32))
+        if head["restore"]:
+            pieces.restore(service, head["restore"])
+        self.service = service
+        log.info("pserver: setParameter")
+        log.info("pserver: new cpuvector: size=%d", service.dense.values.size)
+        self.server.send(peer, Kind.DONE, {})
+        self._resume_waiting()
+
+    def _fetch(self, peer: Peer, frame: Frame) -> None:
+        service = self.service
+        trainer = trainer_of(peer)
+        create = FETCH_HEAD.unpack_from(frame.head)[0] != 0
+        if service is None or (create and self._held(trainer)):
+            copy = frame._replace(head=memoryview(bytes(frame.head)), body=frame.body.copy())
+            self.waiting.append((peer, lambda: self._fetch(peer, copy)))
+            return
+        ids, _ = self._ids(service, frame, FETCH_HEAD.size)
+        parts: list[np.ndarray] = [service.dense.values] if FETCH_HEAD.unpack_from(frame.head)[1] else []
+        if create:
+            service.want(trainer, ids)
+            service.begin(trainer)
+            parts += service.rows(trainer)
+        else:
+            parts += service.peek(ids)
+        self.server.send(peer, Kind.REPLY, self._reply(Outcome(service.round, 0, Flags.NONE, 0.0)), parts)
+
+    def _held(self, trainer: int) -> bool:
+        """After a cut, rows are created only once trainer 0 has gone on: it may want a checkpoint first."""
+        if self.boundary and trainer == 0:
+            self.boundary = False
+            self._resume_waiting()
+        return self.boundary
+
+    def _resume_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for peer, call in waiting:
+            if peer in self.server.peers:
+                call()
+
+    def _round(self, peer: Peer, frame: Frame) -> None:
+        service = self._ready(peer)
+        trainer = trainer_of(peer)
+        if self._held(trainer):
+            copy = frame._replace(head=memoryview(bytes(frame.head)), body=frame.body.copy())
+            self.waiting.append((peer, lambda: self._round(peer, copy)))
+            return
+        round_id, samples, flags, cost = ROUND_HEAD.unpack_from(frame.head)
+        ids, end = self._ids(service, frame, ROUND_HEAD.size)
+        part = Contribution(samples, Flags(flags), cost)
+        if samples:
+            floats = frame.body[end:].view(np.float32)
+            size = service.dense.values.size
+            part.dense, at = floats[:size], size
+            for table, rows in zip(service.tables, service.current(trainer), strict=True):
+                part.rows.append(floats[at : at + rows.size * table.dim].reshape(-1, table.dim))
+                at += rows.size * table.dim
+            if at != floats.size:
+                raise FrameError(f"{floats.size} gradient values where {at} were expected")
+        elif end != frame.body.size:
+            raise FrameError("gradients of no samples")
+        service.want(trainer, ids)
+        if service.contribute(trainer, round_id, part):
+            self._complete(service)
+
+    def _complete(self, service: Service) -> None:
+        try:
+            outcome = service.finish()
+        except InputError as error:
+            self.abort(error)
+            return
+        self.boundary = bool(outcome.flags)
+        if self.log_period and outcome.round % self.log_period == self.log_period - 1:
+            log.info("Batch=%d samples=%d %s", outcome.round + 1, service.clock.samples, service.summary())
+        if Flags.OUT_OF_DATA in outcome.flags:
+            log.info("======== Batch=%d pass END=======", outcome.round + 1)
+        head = self._reply(outcome)
+        for trainer, peer in sorted(self.peers.items()):
+            self.server.send(peer, Kind.REPLY, head, [service.dense.values, *service.rows(trainer)])
+
+    def _reduce(self, peer: Peer, frame: Frame) -> None:
+        total = self._ready(peer).reduce(trainer_of(peer), frame.body.view(np.float64))
+        if total is not None:
+            for other in self.peers.values():
+                self.server.send(other, Kind.REPLY, b"", [total])
+
+    def _checkpoint(self, peer: Peer, frame: Frame) -> None:
+        service = self._ready(peer)
+        self.blobs[trainer_of(peer)] = frame.body.copy()
+        wanted = self.trainers if service.spec.index == 0 else 1
+        if len(self.blobs) == wanted:
+            blobs, self.blobs = self.blobs, {}
+            directory = Path(frame.json()["directory"])
+            self._write(lambda: pieces.write(directory, service, blobs))
+
+    def _snapshot(self, peer: Peer, frame: Frame) -> None:
+        service = self._ready(peer)
+        directory = Path(frame.json()["directory"])
+        self._write(lambda: pieces.write_open_tables(directory, service))
+
+    def _write(self, work: Callable[[], Any]) -> None:
+        """Do file work beside the rounds and report its result to trainer 0."""
+
+        def done(result: dict[str, Any]) -> None:
+            kind = Kind.ERROR if "message" in result else Kind.DONE
+            if (peer := self.peers.get(0)) is not None:
+                self.server.send(peer, kind, result)
+
+        write_apart(self.server, work, done)
+
+    def _ids(self, service: Service, frame: Frame, at: int) -> tuple[list[np.ndarray], int]:
+        """The ids at the front of a body, per table, and where they end."""
+        ids, end = [], 0
+        for number in range(len(service.tables)):
+            count = TABLE_HEAD.unpack_from(frame.head, at + number * TABLE_HEAD.size)[0]
+            if end + 8 * count > frame.body.size:
+                raise FrameError(f"{count} ids in a body of {frame.body.size} bytes")
+            ids.append(frame.body[end : end + 8 * count].view(np.int64))
+            end += 8 * count
+        return ids, end
+
+    def _reply(self, outcome: Outcome) -> bytes:
+        return REPLY_HEAD.pack(outcome.round, outcome.samples, outcome.flags, outcome.cost)
+
+    def _ready(self, peer: Peer) -> Service:
+        if self.service is None:
+            raise UmiakError(f"{peer} began before trainer 0 had set the job up")
+        return self.service
+
+
+class Host:
+    """All services of one process. Decides who is admitted."""
+
+    def __init__(self, job: str, generation: int | None, trainers: int, services: int, log_period: int) -> None:
+        self.job, self.generation, self.trainers = job, generation, trainers
+        self.endpoints = [Endpoint(index, trainers, log_period) for index in range(services)]
+
+    def attach(self, server: FrameServer) -> None:
+        for endpoint in self.endpoints:
+            endpoint.server = server
+
+    def admit(self, peer: Peer, member: Member) -> None:
+        endpoint = self.endpoints[peer.port]
+        if member.role != "trainer" or member.job != self.job:
+            raise InputError(f"{member} does not belong here: this server is of job {self.job!r}")
+        if self.generation is not None and member.generation != self.generation:
+            raise RetryError(f"{member} is out of date: generation {self.generation} is under way")
+        if member.count != self.trainers:
+            raise InputError(
+                f"{member} is one of {member.count}, but this server was started with --num_gradient_servers={self.trainers}"
+            )
+        if not 0 <= member.index < self.trainers:
+            raise InputError(f"{member}: trainer ids go from 0 to {self.trainers - 1}")
+        if (other := endpoint.peers.get(member.index)) is not None:
+            raise InputError(
+                f"trainer {member.index} is already here, from {other.name}: give each its own --trainer_id"
+            )
+        endpoint.peers[member.index] = peer
+        log.info("worker started, peer = %s", peer.name)
+
+    def frame(self, peer: Peer, frame: Frame) -> None:
+        try:
+            self.endpoints[peer.port].frame(peer, frame)
+        except FrameError:
+            raise
+        except UmiakError as error:
+            self.endpoints[peer.port].abort(error)
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        self.endpoints[peer.port].lost(peer, reason)
+
+
+def trainer_of(peer: Peer) -> int:
+    assert peer.member is not None
+    return peer.member.index

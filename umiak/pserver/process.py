@@ -1,0 +1,78 @@
+"""Runs a parameter server: listens on its ports and serves until told to end. Never imports torch."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from umiak.errors import InputError
+from umiak.pserver.host import Host, log
+from umiak.wire import credentials
+from umiak.wire.address import Address, listen
+from umiak.wire.server import FrameServer
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """What a parameter server needs to know; the job itself is described by trainer 0."""
+
+    job: str
+    generation: int | None
+    trainers: int
+    addresses: Sequence[str]
+    token: str = ""
+    tls: str | None = None
+    insecure: bool = False
+    log_file: str | None = None
+    log_period: int = 500
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int | None = None) -> None:
+    """Serve until `lifeline`, a file descriptor, reaches its end (or for ever without one)."""
+    addresses = [Address.parse(text) for text in options.addresses]
+    tls = tls_for(addresses, options.tls, options.insecure, credentials.server_context)
+    log.info("number of parameterServer instances: %d", len(addresses))
+    listeners = []
+    for index, address in enumerate(addresses):
+        log.info("Starting parameterServer[%d]", index)
+        listeners.append(listen(address))
+        log.info("tcp server start" if not address.is_unix else "unix server start")
+    host = Host(options.job, options.generation, options.trainers, len(addresses), options.log_period)
+    server = FrameServer(listeners, host, options.token.encode(), tls)
+    host.attach(server)
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+
+    if lifeline is not None:
+        server.watch(lifeline, end)
+    ready()
+    try:
+        while not ended:
+            server.poll(1.0)
+    finally:
+        server.close()
+        for address in addresses:
+            if address.is_unix:
+                Path(address.host).unlink(missing_ok=True)
+
+
+def tls_for(
+    addresses: Sequence[Address], directory: str | None, insecure: bool, context: Callable[[Path], ssl.SSLContext]
+) -> ssl.SSLContext | None:
+    """The TLS context to use with these addresses; traffic that may leave the machine needs one, or --insecure."""
+    if directory is not None:
+        return context(Path(directory))
+    if not insecure and (remote := [address for address in addresses if not address.is_local]):
+        raise InputError(
+            f"{remote[0]} is not on this machine: give --tls DIR (`umiak certs` writes one), or --insecure to do without"
+        )
+    return None

@@ -1,0 +1,166 @@
+"""One service: its blocks and tables, and the round that updates them. Knows nothing of sockets.
+
+Contributions are added in trainer order, whatever order they arrive in, so a round's result is a function of what was sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from umiak.errors import InputError, UmiakError
+from umiak.pserver.dense import DenseStore
+from umiak.pserver.optimizers import Clock
+from umiak.pserver.protocol import Flags, Outcome, ServiceSpec
+from umiak.pserver.table import Table
+from umiak.spec.optim import optimizer_from_json, options_from_json
+
+
+@dataclass
+class Contribution:
+    """One trainer's part of a round. Gradient parts are empty when it has no samples."""
+
+    samples: int
+    flags: Flags
+    cost: float
+    dense: np.ndarray | None = None
+    rows: list[np.ndarray] = field(default_factory=list)
+
+
+class Service:
+    def __init__(self, spec: ServiceSpec, values: np.ndarray) -> None:
+        optimizer = optimizer_from_json(spec.optimizer)
+        options = {name: options_from_json(value) for name, value in spec.options.items()}
+        self.spec = spec
+        self.dense = DenseStore(spec.blocks, optimizer, options)
+        if values.size != self.dense.values.size:
+            raise UmiakError(f"{values.size} initial values where the blocks hold {self.dense.values.size}")
+        self.dense.values[:] = values
+        self.tables = [
+            Table(t.name, t.dim, spec.seed, t.init, optimizer, options.get(t.name), vocab=t.vocab, **t.limits)
+            for t in spec.tables
+        ]
+        self.clock = Clock(0, 0, 0)
+        self.round = 0
+        nothing = [np.empty(0, np.int64) for _ in self.tables]
+        self._current = [nothing for _ in range(spec.trainers)]
+        self._next = [nothing for _ in range(spec.trainers)]
+        self._parts: list[Contribution | None] = [None] * spec.trainers
+        self._summed = 0
+        self._samples = 0
+        self._sums: list[np.ndarray | None] = [None] * spec.trainers
+
+    def want(self, trainer: int, ids: list[np.ndarray]) -> None:
+        """Find or create the rows a trainer's next batch needs; they become its current ones when the round ends."""
+        self._next[trainer] = [
+            table.locate(wanted, create=True, pass_id=self.clock.pass_id)
+            for table, wanted in zip(self.tables, ids, strict=True)
+        ]
+
+    def begin(self, trainer: int) -> None:
+        """The rows wanted become current without a round: the first batch of a pass."""
+        self._current[trainer] = self._next[trainer]
+
+    def contribute(self, trainer: int, round_id: int, part: Contribution) -> bool:
+        """Take one trainer's part; True when the round is complete."""
+        if round_id != self.round:
+            raise UmiakError(f"trainer {trainer} sent round {round_id} where {self.round} is under way")
+        if self._parts[trainer] is not None:
+            raise UmiakError(f"trainer {trainer} sent round {round_id} twice")
+        self._parts[trainer] = part
+        while self._summed < self.spec.trainers and (ready := self._parts[self._summed]) is not None:
+            self._add(self._summed, ready)
+            self._summed += 1
+        return self._summed == self.spec.trainers
+
+    def _add(self, trainer: int, part: Contribution) -> None:
+        if not part.samples:
+            return
+        self._samples += part.samples
+        assert part.dense is not None
+        bad = self.dense.add(part.dense)
+        for table, rows, grads in zip(self.tables, self._current[trainer], part.rows, strict=True):
+            bad = table.add(rows, grads) or bad
+        if bad:
+            raise InputError(
+                f"the gradient of {bad!r} is not finite in pass {self.clock.pass_id}, round {self.round}, trainer {trainer}: "
+                "lower the learning rate, set clip, or look for a division by zero in the loss"
+            )
+
+    def finish(self) -> Outcome:
+        """Update once with what was added, and begin the next round."""
+        parts = [part for part in self._parts if part is not None]
+        everybody = Flags.OUT_OF_DATA
+        anybody = Flags.NONE
+        for part in parts:
+            everybody &= part.flags
+            anybody |= part.flags
+        if self._samples:
+            step, samples, pass_id = self.clock
+            self.clock = Clock(step + 1, samples + self._samples, pass_id)
+            self.dense.step(self._samples, self.clock)
+            for table in self.tables:
+                table.step(self._samples, self.clock)
+        flags = everybody | (anybody & (Flags.CHECKPOINT | Flags.STOP))
+        outcome = Outcome(self.round, self._samples, flags, sum(part.cost for part in parts))
+        self._current = list(self._next)
+        self._parts = [None] * self.spec.trainers
+        self._summed = self._samples = 0
+        self.round += 1
+        if Flags.OUT_OF_DATA in flags:
+            self.end_pass()
+        return outcome
+
+    def end_pass(self) -> None:
+        self.clock = self.clock._replace(pass_id=self.clock.pass_id + 1)
+        for table in self.tables:
+            table.end_pass(self.clock.pass_id)
+
+    def current(self, trainer: int) -> list[np.ndarray]:
+        """Where the rows of a trainer's current batch stand in each table."""
+        return self._current[trainer]
+
+    def rows(self, trainer: int) -> list[np.ndarray]:
+        """The current rows of a trainer, one array per table."""
+        found = []
+        for table, rows in zip(self.tables, self._current[trainer], strict=True):
+            out = np.empty((rows.size, table.dim), np.float32)
+            table.gather(rows, out)
+            found.append(out)
+        return found
+
+    def peek(self, ids: list[np.ndarray]) -> list[np.ndarray]:
+        """Rows for a test: nothing is created."""
+        found = []
+        for table, wanted in zip(self.tables, ids, strict=True):
+            out = np.empty((wanted.size, table.dim), np.float32)
+            table.peek(wanted, out)
+            found.append(out)
+        return found
+
+    def summary(self) -> str:
+        """The tables in one line, for the log."""
+        parts = []
+        for table in self.tables:
+            stats = table.stats()
+            parts.append(
+                f"{table.name}: rows={stats.rows} bytes={stats.bytes} new={stats.new_share:.2%} expired={stats.expired}"
+            )
+        return "; ".join(parts)
+
+    def reduce(self, trainer: int, vector: np.ndarray) -> np.ndarray | None:
+        """Sum a float64 vector over the trainers, in trainer order; the sum when all are there."""
+        if self._sums[trainer] is not None:
+            raise UmiakError(f"trainer {trainer} sent its part of a sum twice")
+        self._sums[trainer] = vector.copy()
+        parts = [part for part in self._sums if part is not None]
+        if len(parts) < self.spec.trainers:
+            return None
+        if len({part.size for part in parts}) > 1:
+            raise UmiakError("the trainers sent sums of different lengths")
+        self._sums = [None] * self.spec.trainers
+        total = np.zeros_like(parts[0])
+        for part in parts:
+            total += part
+        return total

@@ -1,0 +1,55 @@
+"""File work beside the rounds: a forked copy of the process writes its memory as it was, while the original goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from umiak.errors import UmiakError
+from umiak.wire.server import FrameServer
+
+
+def write_apart(server: FrameServer, work: Callable[[], Any], done: Callable[[dict[str, Any]], None]) -> None:
+    """Run `work` in a forked child; `done` gets {"result": …} or {"message", "exit_code"} when it has ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _die_with_parent()
+        os.close(reading)
+        os.write(writing, json.dumps(run(work)).encode())
+        os._exit(0)
+    os.close(writing)
+    chunks: list[bytes] = []
+
+    def read() -> None:
+        if data := os.read(reading, 1 << 16):
+            chunks.append(data)
+            return
+        server.unwatch(reading)
+        os.close(reading)
+        os.waitpid(child, 0)
+        lost = {"message": "the process that wrote a checkpoint was killed", "exit_code": 75}
+        done(json.loads(b"".join(chunks)) if chunks else lost)
+
+    server.watch(reading, read)
+
+
+def run(work: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"result": work()}
+    except UmiakError as error:
+        return {"message": str(error), "exit_code": error.exit_code}
+    except Exception as error:
+        return {"message": f"writing failed: {error!r}", "exit_code": 1}
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,0 +1,107 @@
+"""Runs a config file and takes its `config`. Errors name the file and line; nothing of torch is imported here."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from umiak.errors import InputError, UmiakError
+from umiak.spec.config import Config
+
+_arguments: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A config and where it came from: the file itself and the modules beside it that it imported."""
+
+    config: Config
+    path: Path | None = None
+    files: tuple[Path, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.name if self.path else "config.py"
+
+    def fingerprint(self) -> str:
+        """Changes with the text of the config, of what it imports from beside it, and with its arguments."""
+        digest = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
+        for path in self.files:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def config_arg(name: str, default: str | int | float | bool) -> str | int | float | bool:
+    """What `--config_args name=value` says, in the type of `default`; `default` if it says nothing."""
+    if name not in _arguments:
+        return default
+    text = _arguments[name]
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        return type(default)(text)
+    except (KeyError, ValueError):
+        raise InputError(f"--config_args {name}={text}: write a {type(default).__name__}") from None
+
+
+def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
+    path = path.resolve()
+    try:
+        source = path.read_text()
+    except OSError as error:
+        raise InputError(f"cannot read the config {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"the config {path} is not a Python file") from None
+    if re.search(r"^\s*(from|import)\s+paddle\b", source, re.MULTILINE):
+        raise InputError(
+            f"{path} is a PaddlePaddle v1 config; this version trains native configs (a file that defines `config`)"
+        )
+    _arguments.clear()
+    _arguments.update(arguments)
+    before = set(sys.modules)
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_loader(f"umiak_config_{path.stem}", None, origin=str(path))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    except UmiakError:
+        raise
+    except SyntaxError as error:
+        raise InputError(f"the config is not valid Python: {error.filename}:{error.lineno}: {error.msg}") from None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise InputError(f"the config does not load: {_where(error, path)}: {type(error).__name__}: {error}") from error
+    config = getattr(module, "config", None)
+    if not isinstance(config, Config):
+        raise InputError(f"{path} does not define `config`: end it with config = umiak.Config(...)")
+    beside = [
+        Path(file)
+        for name, imported in list(sys.modules.items())
+        if name not in before
+        and (file := getattr(imported, "__file__", None))
+        and Path(file).parent == path.parent
+        and Path(file) != path
+    ]
+    return Loaded(config, path, (path, *sorted(beside)), dict(arguments))
+
+
+def _where(error: BaseException, path: Path) -> str:
+    """The deepest line of the traceback that is in the config's directory."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(f"{path.parent}{os.sep}")
+    ]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)

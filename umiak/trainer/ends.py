@@ -1,0 +1,153 @@
+"""The trainer's end of a service: over a connection, or a Service in this very process. Both speak the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from umiak.errors import UmiakError
+from umiak.pserver import pieces
+from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Flags, Outcome, ServiceSpec
+from umiak.pserver.service import Contribution, Service
+from umiak.pserver.writer import run
+from umiak.wire.frames import Channel, Kind, reported
+
+Arrays = Sequence[np.ndarray]
+
+
+class End(Protocol):
+    """Calls come in pairs: what is sent to all services first is then received from all of them."""
+
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None: ...
+    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None: ...
+    def send_round(
+        self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
+    ) -> None: ...
+    def receive(self, parts: Arrays) -> Outcome:
+        """The answer to a fetch or a round, written into `parts`."""
+
+    def reduce(self, vector: np.ndarray) -> np.ndarray: ...
+    def checkpoint(self, directory: Path, blob: bytes) -> None: ...
+    def snapshot(self, directory: Path) -> None: ...
+    def written(self, wait: bool) -> Any | None:
+        """The result of the oldest checkpoint or snapshot asked for that has not been given yet; None if not ready."""
+
+    def close(self) -> None: ...
+
+
+class RemoteEnd:
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._head = memoryview(bytearray(REPLY_HEAD.size))
+        self._results: list[Any] = []
+
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
+        self.channel.send(Kind.SETUP, {"spec": spec.to_json(), "restore": restore}, [values])
+        self._expect_done()
+
+    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None:
+        head = FETCH_HEAD.pack(create, dense) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
+        self.channel.send(Kind.FETCH, head, ids)
+
+    def send_round(
+        self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
+    ) -> None:
+        head = ROUND_HEAD.pack(round_id, samples, flags, cost) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
+        self.channel.send(Kind.ROUND, head, [*ids, dense, *rows] if samples else ids)
+
+    def receive(self, parts: Arrays) -> Outcome:
+        self.channel.receive_parts(Kind.REPLY, self._head, parts, self._results)
+        round_id, samples, flags, cost = REPLY_HEAD.unpack(self._head)
+        return Outcome(round_id, samples, Flags(flags), cost)
+
+    def reduce(self, vector: np.ndarray) -> np.ndarray:
+        self.channel.send(Kind.REDUCE, b"", [vector])
+        total = np.empty_like(vector)
+        self.channel.receive_parts(Kind.REPLY, memoryview(b""), [total], self._results)
+        return total
+
+    def checkpoint(self, directory: Path, blob: bytes) -> None:
+        self.channel.send(Kind.CHECKPOINT, {"directory": str(directory)}, [blob])
+
+    def snapshot(self, directory: Path) -> None:
+        self.channel.send(Kind.SNAPSHOT, {"directory": str(directory)})
+
+    def written(self, wait: bool) -> Any | None:
+        if not self._results and wait:
+            self._expect_done()
+        return self._results.pop(0)["result"] if self._results else None
+
+    def _expect_done(self) -> None:
+        frame = self.channel.receive()
+        if frame.kind is Kind.ERROR:
+            raise reported(frame.json())
+        if frame.kind is not Kind.DONE:
+            raise UmiakError(f"{self.channel.peer} answered with a {frame.kind.name} frame")
+        if head := frame.json():
+            self._results.append(head)
+
+    def close(self) -> None:
+        self.channel.send(Kind.DONE, {})
+        self.channel.close()
+
+
+class LocalEnd:
+    """A service without a server: training in one process."""
+
+    service: Service
+
+    def __init__(self) -> None:
+        self._answer: tuple[Outcome, list[np.ndarray]]
+        self._results: list[dict[str, Any]] = []
+
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
+        self.service = Service(spec, values)
+        if restore:
+            pieces.restore(self.service, restore)
+
+    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None:
+        parts = [self.service.dense.values] if dense else []
+        if create:
+            self.service.want(0, list(ids))
+            self.service.begin(0)
+            parts += self.service.rows(0)
+        else:
+            parts += self.service.peek(list(ids))
+        self._answer = Outcome(self.service.round, 0, Flags.NONE, 0.0), parts
+
+    def send_round(
+        self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
+    ) -> None:
+        self.service.want(0, list(ids))
+        self.service.contribute(0, round_id, Contribution(samples, flags, cost, dense, list(rows)))
+        self._answer = self.service.finish(), [self.service.dense.values, *self.service.rows(0)]
+
+    def receive(self, parts: Arrays) -> Outcome:
+        outcome, values = self._answer
+        for part, value in zip(parts, values, strict=True):
+            part[...] = value
+        return outcome
+
+    def reduce(self, vector: np.ndarray) -> np.ndarray:
+        return vector.copy()
+
+    def checkpoint(self, directory: Path, blob: bytes) -> None:
+        blobs = {0: np.frombuffer(blob, np.uint8)}
+        self._results.append(run(lambda: pieces.write(directory, self.service, blobs)))
+
+    def snapshot(self, directory: Path) -> None:
+        self._results.append(run(lambda: pieces.write_open_tables(directory, self.service)))
+
+    def written(self, wait: bool) -> Any | None:
+        if not self._results:
+            return None
+        result = self._results.pop(0)
+        if "message" in result:
+            raise reported(result)
+        return result["result"]
+
+    def close(self) -> None:
+        pass

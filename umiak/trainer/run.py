@@ -1,0 +1,201 @@
+"""Runs one trainer: connects to the services, builds the model, restores, trains to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from umiak.data.usercode import invoke
+from umiak.errors import InputError
+from umiak.files import DamagedError, read_tensors
+from umiak.pserver.process import tls_for
+from umiak.spec.load import Loaded
+from umiak.spec.settings import Settings
+from umiak.trainer import checkpoint, snapshot
+from umiak.trainer.ends import LocalEnd, RemoteEnd
+from umiak.trainer.job import Job, mix
+from umiak.trainer.records import Curves, Recorder
+from umiak.trainer.saving import Saver
+from umiak.trainer.session import Placed, Session
+from umiak.wire import credentials, hello
+from umiak.wire.address import Address
+from umiak.wire.hello import Member
+
+CONNECT_SECONDS = 60.0
+log = logging.getLogger("umiak.trainer")
+
+
+@dataclass(frozen=True)
+class ServiceAddress:
+    """Where a service is and what it holds."""
+
+    address: str
+    dense: bool = True
+    rows: bool = True
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a trainer is told when it is started. Without services it trains alone, in its own process."""
+
+    trainer: int = 0
+    trainers: int = 1
+    job: str = "umiak"
+    generation: int = 0
+    services: Sequence[ServiceAddress] = ()
+    token: str = ""
+    out: Path | None = None
+    resume: bool = False
+
+
+def run(
+    loaded: Loaded,
+    settings: Settings,
+    assignment: Assignment,
+    report: Callable[[dict[str, Any]], None],
+    stop_requested: Callable[[], bool],
+    dots: TextIO | None = None,
+) -> None:
+    with open_job(loaded, settings, assignment, report, stop_requested, dots) as job:
+        for batch in job.batches():
+            output, loss = job.run(batch)
+            loss.backward()
+            job.step(loss.detach(), output)
+
+
+@contextlib.contextmanager
+def open_job(
+    loaded: Loaded,
+    settings: Settings,
+    assignment: Assignment,
+    report: Callable[[dict[str, Any]], None],
+    stop_requested: Callable[[], bool],
+    dots: TextIO | None = None,
+) -> Iterator[Job]:
+    """A job that is ready to train: model built, servers set up or joined, checkpoint restored."""
+    me, out = assignment, assignment.out
+    device = choose_device(settings.use_gpu)
+    torch.set_num_threads(settings.trainer_count)
+    services = _connect(settings, assignment)
+    torch.manual_seed(settings.seed)
+    model = build(loaded, device)
+    session = Session(model, services, device)
+    saver = Saver(out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report)
+    found = checkpoint.newest(out) if out is not None and assignment.resume else None
+    if me.trainer == 0:
+        _setup(session, model, loaded, settings, assignment, saver, found)
+    session.pull()
+    torch.manual_seed(mix(settings.seed, me.trainer))
+    curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
+    recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
+    job = Job(loaded, model, session, settings, me.trainer, me.trainers, recorder, saver, stop_requested)
+    if found is not None:
+        job.restore(_blob(found, me.trainer))
+        log.info("going on from %s", found)
+    if me.trainer == 0 and me.generation == 0:
+        report(_start_event(session, assignment))
+    try:
+        yield job
+        session.close()
+    finally:
+        if curves is not None:
+            curves.close()
+
+
+def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
+    return {
+        "event": "start",
+        "workers": assignment.trainers,
+        "services": len(assignment.services),
+        "parameters": session.values.size,
+        "tables": len(session.tables.specs),
+        "out": str(assignment.out or ""),
+        "round": session.round,
+    }
+
+
+def build(loaded: Loaded, device: torch.device) -> torch.nn.Module:
+    model = invoke(loaded.config.model)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"Config.model must build a torch.nn.Module, not {type(model).__name__}")
+    return model.to(device)
+
+
+def choose_device(use_gpu: bool) -> torch.device:
+    if not use_gpu:
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise InputError(
+            "--use_gpu: torch finds no CUDA device on this machine; leave the flag out to train on the CPU"
+        )
+    return torch.device("cuda")
+
+
+def _connect(settings: Settings, assignment: Assignment) -> list[Placed]:
+    if not assignment.services:
+        return [Placed(LocalEnd(), dense=True, rows=True)]
+    addresses = [Address.parse(service.address) for service in assignment.services]
+    directory = str(settings.tls) if settings.tls else None
+    tls = tls_for(addresses, directory, settings.insecure, credentials.client_context)
+    member = Member(assignment.job, assignment.generation, "trainer", assignment.trainer, assignment.trainers)
+    token = assignment.token.encode()
+    placed = []
+    for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
+        channel = hello.join(address, member, token, None if address.is_unix else tls, CONNECT_SECONDS)
+        log.info("pserver %d %s", index, address)
+        placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
+    return placed
+
+
+def _setup(
+    session: Session,
+    model: torch.nn.Module,
+    loaded: Loaded,
+    settings: Settings,
+    assignment: Assignment,
+    saver: Saver,
+    found: Path | None,
+) -> None:
+    """Trainer 0 gives the services their first values: fresh, of a checkpoint, or of a snapshot."""
+    restore: dict[str, Any] | None = None
+    if found is not None:
+        checkpoint.check_identity(found, saver.identity)
+        restore = {"kind": "checkpoint", "directory": str(found.resolve()), "goes_on": True}
+    elif settings.init_from is not None:
+        restore = {
+            "kind": "checkpoint",
+            "directory": str(checkpoint.find(settings.init_from).resolve()),
+            "goes_on": False,
+        }
+    elif (source := snapshot_to_load(settings)) is not None:
+        snapshot.load_dense(source, session.parameters, model)
+        restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False}
+    log.info("Initing parameters..")
+    config = loaded.config
+    try:
+        session.setup(assignment.trainers, settings.seed, config.optimizer, config.parameters, restore)
+    except DamagedError:
+        if found is not None:
+            checkpoint.mark_damaged(found)
+        raise
+    log.info("Init parameters done.")
+
+
+def snapshot_to_load(settings: Settings) -> Path | None:
+    if settings.init_model_path is not None:
+        return snapshot.find(settings.init_model_path)
+    if settings.start_pass > 0:
+        return snapshot.find(settings.save_dir, settings.start_pass - 1)
+    return None
+
+
+def _blob(directory: Path, trainer: int) -> bytes:
+    """A trainer's own state, which service 0 keeps."""
+    first = next(piece for piece in checkpoint.read(directory).pieces if piece["name"].startswith("service-0."))
+    return read_tensors(directory / first["name"]).arrays[f"trainer-{trainer}"].tobytes()

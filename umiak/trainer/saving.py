@@ -1,0 +1,188 @@
+"""When and what a trainer saves: snapshots of the model, and its part in checkpoints. Trainer 0 writes and commits."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from umiak import logs
+from umiak.errors import InputError
+from umiak.files import disk_error
+from umiak.pserver.protocol import TableSpec
+from umiak.spec.load import Loaded
+from umiak.spec.optim import to_json
+from umiak.trainer import checkpoint, snapshot
+from umiak.trainer.checkpoint import Manifest
+from umiak.trainer.session import Session
+from umiak.trainer.state import Position
+
+CHUNK_ROWS = 1 << 16
+log = logging.getLogger("umiak.trainer")
+
+
+class Saver:
+    """Saves a run below `out`; with `out` None it saves nothing."""
+
+    def __init__(
+        self,
+        out: Path | None,
+        session: Session,
+        model: nn.Module,
+        loaded: Loaded,
+        trainer: int,
+        trainers: int,
+        seed: int,
+        save_only_one: bool,
+        report: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.out, self.session, self.model, self.loaded = out, session, model, loaded
+        self.trainer, self.seed, self.save_only_one, self.report = trainer, seed, save_only_one, report
+        self.identity = identity(loaded, session, trainers, seed)
+        self._pending: tuple[Path, Position, int] | None = None
+        self._written: list[Any] = []
+        self._last: Path | None = None
+
+    def checkpoint(self, position: Position, blob: bytes) -> None:
+        if self.out is None:
+            return
+        self.finish()
+        directory = checkpoint.directory_for(self.out, self.session.round)
+        if self.trainer == 0:
+            try:
+                shutil.rmtree(directory, ignore_errors=True)
+                directory.mkdir(parents=True)
+            except OSError as error:
+                raise disk_error(error, directory) from error
+            self._pending = directory, Position(**vars(position)), self.session.round
+        self.session.checkpoint(directory, blob, self.trainer)
+
+    def poll(self) -> None:
+        """Commit the checkpoint under way if all its pieces are there."""
+        self._collect(wait=False)
+
+    def finish(self) -> None:
+        """Wait for the checkpoint under way and commit it."""
+        self._collect(wait=True)
+
+    def _collect(self, wait: bool) -> None:
+        if self._pending is None:
+            return
+        ends = [service.end for service in self.session.services]
+        while len(self._written) < len(ends):
+            piece = ends[len(self._written)].written(wait)
+            if piece is None:
+                return
+            self._written.append(piece)
+        directory, position, round_id = self._pending
+        pieces, self._pending, self._written = self._written, None, []
+        checkpoint.commit(
+            directory,
+            Manifest(round_id, position.pass_id, position.samples, self.identity, machine(), pieces),
+        )
+        self.report({"event": "checkpoint", "path": str(directory), "round": round_id})
+
+    def snapshot(self, pass_id: int, inner: int | None) -> None:
+        if self.out is None or self.trainer != 0:
+            return
+        self.finish()
+        draft = snapshot.Draft(self.out, snapshot.name_of(pass_id, inner))
+        log.info(logs.saving_line(draft.final))
+        state = self.model.state_dict(keep_vars=True)
+        shapes = {}
+        for name, parameter in self.model.named_parameters():
+            values = parameter.detach().cpu().numpy()
+            snapshot.write_parameter(draft.directory / name, values.size, [values])
+            shapes[name] = list(values.shape)
+        buffers = {name: state[name].cpu() for name, _ in self.model.named_buffers() if name in state}
+        if buffers:
+            save_file({n: t.contiguous() for n, t in buffers.items()}, draft.directory / "buffers.safetensors")
+        tables = {spec.name: self._table(spec, draft.directory) for spec in self.session.tables.specs}
+        if any(spec.vocab is None for spec in self.session.tables.specs):
+            for piece in self.session.snapshot(draft.directory):
+                tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "sha256")})
+        model = {"format": 1, "seed": self.seed, "parameters": shapes, "tables": tables}
+        published = draft.publish(model, self.loaded.files, self.loaded.name)
+        if self.save_only_one and self._last is not None and self._last != published:
+            shutil.rmtree(self._last, ignore_errors=True)
+        self._last = published
+        self.report({"event": "snapshot", "path": str(published)})
+
+    def _table(self, spec: TableSpec, directory: Path) -> dict[str, Any]:
+        """Write a table with a vocabulary whole; an open one is written by its services."""
+        described: dict[str, Any] = {"dim": spec.dim, "vocab": spec.vocab, "init": spec.init}
+        if spec.vocab is None:
+            described["files"] = []
+        else:
+            snapshot.write_parameter(directory / spec.name, spec.vocab * spec.dim, self._all_rows(spec))
+        return described
+
+    def _all_rows(self, spec: TableSpec) -> Iterator[np.ndarray]:
+        assert spec.vocab is not None
+        number = self.session.tables.specs.index(spec)
+        for start in range(0, spec.vocab, CHUNK_ROWS):
+            ids = np.arange(start, min(start + CHUNK_ROWS, spec.vocab))
+            wanted, index = self.session.tables.want_ids(number, ids)
+            yield self.session.fetch(wanted, create=False)[number][index]
+
+
+def identity(loaded: Loaded, session: Session, trainers: int, seed: int) -> dict[str, Any]:
+    """What two runs must have in common for one to go on where the other stopped."""
+    return {
+        "the number of workers": trainers,
+        "the number of services": len(session.services),
+        "the seed": seed,
+        "the model's parameters": {name: list(p.shape) for name, p in session.parameters.items()},
+        "the model's tables": {spec.name: [spec.dim, spec.vocab] for spec in session.tables.specs},
+        "the optimizer": to_json(loaded.config.optimizer),
+        "batch_size": loaded.config.batch_size,
+        "the config file": loaded.fingerprint(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What byte-identical results also depend on."""
+    return {"cpu": _cpu_model(), "torch": torch.__version__, "threads": torch.get_num_threads()}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def check_output(out: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse an output directory that holds a run, or that cannot be written, before anything starts."""
+    holds = any(out.glob("pass-*")) or any(out.glob("checkpoints/round-*")) or (out / "metrics.jsonl").exists()
+    if holds and overwrite:
+        for entry in [*out.glob("pass-*"), *out.glob(".pass-*"), *out.glob("node_*"), *(out / n for n in OUTPUTS)]:
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)
+    elif holds and not resume:
+        raise InputError(
+            f"{out} already holds a run: go on with --resume, replace it with --overwrite, or choose another --out"
+        )
+    elif resume and checkpoint.newest(out) is None:
+        raise InputError(f"{out} holds no checkpoint to resume from: start without --resume")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+
+
+OUTPUTS = ("checkpoints", "metrics.jsonl", "tensorboard", "curves.png", "run.json")

@@ -1,0 +1,234 @@
+"""A trainer's view of the model on the servers: dense values in one flat vector, table rows, one exchange per round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from umiak.errors import InputError
+from umiak.pserver.placement import dense_blocks
+from umiak.pserver.protocol import Flags, Outcome, ServiceSpec
+from umiak.spec.optim import Optimizer, ParamOptions, to_json
+from umiak.trainer.ends import End
+from umiak.trainer.tables import Prepared, Tables, Wanted
+
+
+class Placed(NamedTuple):
+    """A service's end and what it holds."""
+
+    end: End
+    dense: bool
+    rows: bool
+
+
+class Session:
+    """Talks to all services of a job on behalf of one trainer. Every trainer makes the same calls in the same order."""
+
+    def __init__(self, model: nn.Module, services: Sequence[Placed], device: torch.device) -> None:
+        self.services = services
+        self.device = device
+        self.parameters = dense_parameters(model)
+        self.tables = Tables(model, sum(s.rows for s in services))
+        if not self.parameters and not self.tables.specs:
+            raise InputError("the model has no parameters to train")
+        sizes = [(name, p.numel()) for name, p in self.parameters.items()]
+        placed = iter(dense_blocks(sizes, sum(s.dense for s in services)))
+        self.blocks = [next(placed) if s.dense else [] for s in services]
+        lengths = [sum(stop - start for _, start, stop in blocks) for blocks in self.blocks]
+        ends = list(accumulate(lengths))
+        total = sum(lengths)
+        self.values = np.empty(total, np.float32)
+        self._device_values, self._device_grads = _flatten(self.parameters, self.values, device)
+        self._spans = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        self._wanted: list[Wanted] = []
+        self._row_buffers: list[list[np.ndarray]] = [[], []]
+        self.round = 0
+
+    def setup(
+        self,
+        trainers: int,
+        seed: int,
+        optimizer: Optimizer,
+        parameters: Mapping[str, ParamOptions],
+        restore: dict[str, Any] | None,
+    ) -> None:
+        """Tell every service what it holds and its first values. Trainer 0 does this."""
+        names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
+        options = match_options(parameters, names)
+        for index, ((end, _, rows), blocks, span) in enumerate(
+            zip(self.services, self.blocks, self._spans, strict=True)
+        ):
+            spec = ServiceSpec(
+                index=index,
+                services=len(self.services),
+                trainers=trainers,
+                seed=seed,
+                optimizer=to_json(optimizer),
+                options=options,
+                blocks=blocks,
+                tables=self.tables.specs if rows else [],
+                row_service=sum(s.rows for s in self.services[:index]),
+                row_services=self.tables.services,
+            )
+            end.setup(spec, self.values[span], restore)
+
+    def pull(self) -> int:
+        """Get the dense values; the round that comes next."""
+        for end, _, rows in self.services:
+            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], create=False, dense=True)
+        outcomes = []
+        for (end, _, rows), span in zip(self.services, self._spans, strict=True):
+            nothing = [np.empty((0, spec.dim), np.float32) for spec in self.tables.specs] if rows else []
+            outcomes.append(end.receive([self.values[span], *nothing]))
+        self._load_values()
+        self.round = outcomes[0].round
+        return self.round
+
+    def fetch(self, wanted: list[Wanted], create: bool) -> list[np.ndarray]:
+        """Rows of these ids. Only with `create` are rows made, and become those the next round's gradients are of."""
+        for (end, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
+            end.send_fetch(ids, create, dense=False)
+        rows, parts = self._room(wanted)
+        for (end, _, _), part in zip(self.services, parts, strict=True):
+            end.receive(part)
+        if create:
+            self._wanted = wanted
+        return rows
+
+    def begin(self, prepared: Prepared) -> None:
+        """Get the rows of a pass's first batch."""
+        self.tables.bind(prepared.wanted, self.fetch(prepared.wanted, create=True), grad=True, device=self.device)
+        self._device_grads.zero_()
+
+    def exchange(self, samples: int, flags: Flags, cost: float, following: Prepared | None) -> Outcome:
+        """One round: this batch's gradients, weighted by its samples, for new values and the next batch's rows."""
+        grads, row_grads = self._gradients(samples)
+        wanted = following.wanted if following else self.tables.nothing()
+        ids = self._ids(wanted)
+        current = self._split(self._wanted, row_grads)
+        for (end, _, _), span, some_ids, some_rows in zip(self.services, self._spans, ids, current, strict=True):
+            end.send_round(self.round, samples, flags, cost, some_ids, grads[span], some_rows)
+        rows, parts = self._room(wanted)
+        outcomes = [
+            end.receive([self.values[span], *part])
+            for (end, _, _), span, part in zip(self.services, self._spans, parts, strict=True)
+        ]
+        self._load_values()
+        self._wanted = wanted
+        self.round += 1
+        if following:
+            self.tables.bind(wanted, rows, grad=True, device=self.device)
+        self._device_grads.zero_()
+        return outcomes[0]
+
+    def reduce(self, vector: np.ndarray) -> np.ndarray:
+        """The sum over all trainers."""
+        return self.services[0].end.reduce(vector)
+
+    def checkpoint(self, directory: Path, blob: bytes, trainer: int) -> None:
+        """Ask for a checkpoint: service 0 gets every trainer's state, trainer 0 asks the others for theirs."""
+        for end, _, _ in self.services if trainer == 0 else self.services[:1]:
+            end.checkpoint(directory, blob)
+
+    def snapshot(self, directory: Path) -> list[dict[str, Any]]:
+        """Have the open tables written; what each service wrote."""
+        for end, _, _ in self.services:
+            end.snapshot(directory)
+        return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
+
+    def close(self) -> None:
+        for end, _, _ in self.services:
+            end.close()
+
+    def _gradients(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        if not samples:
+            return self.values, []
+        self._device_grads.mul_(samples)
+        rows = self.tables.gradients()
+        for part in rows:
+            part *= np.float32(samples)
+        return self._device_grads.cpu().numpy(), rows
+
+    def _load_values(self) -> None:
+        if self.device.type != "cpu":
+            self._device_values.copy_(torch.from_numpy(self.values))
+
+    def _ids(self, wanted: list[Wanted]) -> list[list[np.ndarray]]:
+        return self._split(wanted, [want.ids for want in wanted])
+
+    def _split(self, wanted: list[Wanted], arrays: list[np.ndarray]) -> list[list[np.ndarray]]:
+        """Per service, its part of each table's array: arrays are grouped by service."""
+        offsets = [np.concatenate([[0], np.cumsum(want.counts)]) for want in wanted]
+        split: list[list[np.ndarray]] = []
+        number = 0
+        for _, _, holds_rows in self.services:
+            parts = (
+                [array[at[number] : at[number + 1]] for array, at in zip(arrays, offsets, strict=True)]
+                if holds_rows and arrays
+                else []
+            )
+            number += holds_rows
+            split.append(parts)
+        return split
+
+    def _room(self, wanted: list[Wanted]) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+        """Buffers for rows to be received: whole per table, and cut per service. Two sets take turns."""
+        buffers = self._row_buffers[0]
+        self._row_buffers.reverse()
+        rows = []
+        for number, (want, spec) in enumerate(zip(wanted, self.tables.specs, strict=True)):
+            count = len(want.ids)
+            if number == len(buffers):
+                buffers.append(np.empty((0, spec.dim), np.float32))
+            if len(buffers[number]) < count:
+                buffers[number] = np.empty((count * 5 // 4, spec.dim), np.float32)
+            rows.append(buffers[number][:count])
+        return rows, self._split(wanted, rows)
+
+
+def dense_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    for name, parameter in parameters.items():
+        if parameter.dtype != torch.float32:
+            raise InputError(f"parameter {name!r} is {parameter.dtype}; only float32 parameters are trained")
+    return parameters
+
+
+def match_options(options: Mapping[str, ParamOptions], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Options by parameter name; a key of Config.parameters is a name or a pattern such as "*.bias"; the last match wins."""
+    found: dict[str, dict[str, Any]] = {}
+    for pattern, option in options.items():
+        matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
+            raise InputError(f"Config.parameters names {pattern!r}, but the model has only {', '.join(names)}")
+        found.update(dict.fromkeys(matching, to_json(option)))
+    return found
+
+
+def _flatten(
+    parameters: Mapping[str, nn.Parameter], values: np.ndarray, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Lay the parameters end to end in `values` (their storage, on a CPU) and their gradients in a vector like it."""
+    flat = torch.from_numpy(values)
+    at = 0
+    with torch.no_grad():
+        for parameter in parameters.values():
+            flat[at : at + parameter.numel()] = parameter.detach().reshape(-1).cpu()
+            at += parameter.numel()
+    if device.type != "cpu":
+        flat = flat.to(device)
+    grads = torch.zeros_like(flat)
+    at = 0
+    for parameter in parameters.values():
+        span = slice(at, at + parameter.numel())
+        parameter.data = flat[span].view(parameter.shape)
+        parameter.grad = grads[span].view(parameter.shape)
+        at += parameter.numel()
+    return flat, grads

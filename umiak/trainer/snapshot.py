@@ -1,0 +1,136 @@
+"""Snapshots: the model after a pass, in the layout and byte format of 2016, readable on their own.
+
+One file per parameter: int32 0, uint32 4, uint64 element count, then float32 values, all little-endian. `done` marks a
+complete snapshot; `model.json`, which the original did not have, names shapes and the files of open tables.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from umiak.errors import InputError
+from umiak.files import atomic, disk_error, sync_directory, write_json
+
+HEADER = struct.Struct("<iIQ")
+NOT_PARAMETERS = {"done", "path.txt", "model.json", "buffers.safetensors"}
+
+
+def name_of(pass_id: int, inner: int | None = None) -> str:
+    return f"pass-{pass_id:05d}" + (f"-{inner:03d}" if inner is not None else "")
+
+
+def write_parameter(path: Path, count: int, chunks: Iterable[np.ndarray]) -> None:
+    with atomic(path) as file:
+        file.write(HEADER.pack(0, 4, count))
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, "<f4").data.cast("B") if chunk.size else b"")
+
+
+def read_parameter(path: Path, count: int) -> np.ndarray:
+    try:
+        with path.open("rb") as file:
+            header = file.read(HEADER.size)
+            values = np.fromfile(file, "<f4")
+    except FileNotFoundError:
+        raise InputError(
+            f"the snapshot {path.parent} has no file for parameter {path.name!r}: is it of another model?"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if len(header) < HEADER.size:
+        raise InputError(f"{path} is too short for a parameter file")
+    version, size, stored = HEADER.unpack(header)
+    if (version, size) != (0, 4):
+        raise InputError(f"{path} is not a parameter file: version {version}, value size {size}")
+    if stored != count:
+        raise InputError(f"{path} holds {stored} values where the model has {count}: it is a snapshot of another model")
+    if len(values) != count:
+        raise InputError(f"{path} holds {len(values)} of its {count} values: it is damaged")
+    return values
+
+
+class Draft:
+    """A snapshot being written, in a directory of its own beside the final one."""
+
+    def __init__(self, out: Path, name: str) -> None:
+        self.final = out / name
+        self.directory = out / f".{name}"
+        try:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory.mkdir(parents=True)
+        except OSError as error:
+            raise disk_error(error, self.directory) from error
+
+    def publish(self, model: Mapping[str, Any], config_files: Iterable[Path], config_name: str) -> Path:
+        """Finish as the original did (done, the config, path.txt last) and put it in the final place."""
+        write_json(self.directory / "model.json", model)
+        with atomic(self.directory / "done") as file:
+            file.write(b"version 0\nreal_size 4\n")
+        try:
+            for path in config_files:
+                shutil.copyfile(path, self.directory / path.name)
+        except OSError as error:
+            raise disk_error(error, self.directory) from error
+        with atomic(self.directory / "path.txt") as file:
+            file.write(config_name.encode())
+        if self.final.exists():
+            old = self.final.with_name(f".{self.final.name}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            self.final.rename(old)
+            self.directory.rename(self.final)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            self.directory.rename(self.final)
+        sync_directory(self.final.parent)
+        return self.final
+
+
+def read_model(snapshot: Path) -> dict[str, Any]:
+    """What model.json says; an empty description for a snapshot of the original system."""
+    if not (snapshot / "done").exists():
+        raise InputError(f"{snapshot} is not a complete snapshot: it has no file `done`")
+    try:
+        return json.loads((snapshot / "model.json").read_text())
+    except FileNotFoundError:
+        return {"parameters": {}, "tables": {}}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{snapshot / 'model.json'} cannot be read: {error}") from None
+
+
+def find(path: Path, pass_id: int = -1) -> Path:
+    """The snapshot a user means: its own directory, or the newest (or the given) pass of an output directory."""
+    if (path / "done").exists():
+        return path
+    if pass_id >= 0:
+        wanted = path / name_of(pass_id)
+        if (wanted / "done").exists():
+            return wanted
+        raise InputError(f"{path} has no complete snapshot of pass {pass_id}")
+    found = [entry.parent for entry in path.glob("pass-*/done")]
+    if not found:
+        raise InputError(f"{path} is neither a snapshot nor an output directory that holds one")
+    return max(found)
+
+
+def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any) -> None:
+    """Put a snapshot's values into a model's parameters, and its buffers back."""
+    import torch
+    from safetensors.torch import load_file
+
+    read_model(snapshot)
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            values = torch.from_numpy(read_parameter(snapshot / name, parameter.numel()))
+            parameter.copy_(values.view(parameter.shape))
+        if (snapshot / "buffers.safetensors").exists():
+            stored = load_file(snapshot / "buffers.safetensors")
+            for name, buffer in model.named_buffers():
+                if name in stored:
+                    buffer.copy_(stored[name])

@@ -1,0 +1,44 @@
+"""A trainer's own part of a checkpoint: where it is in the data, its random state, its buffers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+from torch import nn
+
+from umiak.errors import InputError
+
+
+@dataclass
+class Position:
+    """The next batch to train is number `batch` of this trainer in pass `pass_id`; `rounds` have run in that pass."""
+
+    pass_id: int = 0
+    batch: int = 0
+    rounds: int = 0
+    samples: int = 0
+    """Of all trainers, since the job began."""
+
+
+def pack(position: Position, totals: np.ndarray, model: nn.Module) -> bytes:
+    tensors = {f"buffer:{name}": value.cpu().clone() for name, value in model.named_buffers()}
+    tensors["random"] = torch.get_rng_state()
+    tensors["totals"] = torch.from_numpy(totals.copy())
+    return save(tensors, {"position": json.dumps(asdict(position))})
+
+
+def unpack(blob: bytes, model: nn.Module) -> tuple[Position, np.ndarray]:
+    """Put random state and buffers back; the position and the totals of the pass so far."""
+    size = int.from_bytes(blob[:8], "little")
+    metadata = json.loads(blob[8 : 8 + size])["__metadata__"]
+    tensors = load(blob)
+    for name, value in model.named_buffers():
+        if f"buffer:{name}" not in tensors:
+            raise InputError(f"the checkpoint has no buffer {name!r}: it is of another model")
+        value.copy_(tensors[f"buffer:{name}"])
+    torch.set_rng_state(tensors["random"])
+    return Position(**json.loads(metadata["position"])), tensors["totals"].numpy()

@@ -1,0 +1,122 @@
+"""A trainer as a forked child: its events come through one pipe, stop requests and the parent's death through another."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from umiak import logs
+from umiak.errors import UmiakError
+
+log = logging.getLogger("umiak.trainer")
+
+Report = Callable[[dict[str, Any]], None]
+Work = Callable[[Report, Callable[[], bool], TextIO], None]
+"""What the child does, given where to report, whether to stop, and where dots go."""
+
+
+class TrainerChild:
+    def __init__(self, work: Work, log_file: Path, close_in_child: list[int]) -> None:
+        """Fork. `close_in_child` are descriptors of the parent whose other ends must see it die."""
+        reports, reports_in = os.pipe()
+        control_out, control = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for fd in (reports, control, *close_in_child):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            _child(work, log_file, reports_in, control_out)
+        os.close(reports_in)
+        os.close(control_out)
+        self.reports, self._control = reports, control
+        self.closed = False
+        self._buffer = b""
+        self._ended: dict[str, Any] | None = None
+        self._code: int | None = None
+
+    def events(self) -> list[dict[str, Any]]:
+        """What the child has reported since the last call."""
+        while not self.closed and select.select([self.reports], [], [], 0)[0]:
+            data = os.read(self.reports, 1 << 16)
+            self.closed = not data
+            self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
+        events = [json.loads(line) for line in lines]
+        self._ended = next((event for event in events if event["event"] == "ended"), self._ended)
+        return [event for event in events if event["event"] != "ended"]
+
+    def poll(self) -> tuple[int, str] | None:
+        """Exit code and message once the child has ended."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if not pid:
+                return None
+            self._code = os.waitstatus_to_exitcode(status)
+            self.events()
+        return self._code, str(self._ended["message"]) if self._ended else ""
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._control, b"s")
+
+    def kill(self) -> None:
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+        for fd in (self.reports, self._control):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _child(work: Work, log_file: Path, reports: int, control: int) -> None:
+    """Never returns."""
+    code, message = 1, ""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        stop = threading.Event()
+        threading.Thread(target=_listen, args=(control, stop), daemon=True).start()
+        stream = logs.setup(log_file)
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+        work(lambda event: _send(reports, event), stop.is_set, stream)
+        code = 0
+    except UmiakError as error:
+        code, message = error.exit_code, str(error)
+        log.error("%s", error)
+    except BaseException as error:
+        message = f"{type(error).__name__}: {error} ({_place(error)})"
+        log.exception("the trainer failed")
+    finally:
+        with contextlib.suppress(OSError):
+            _send(reports, {"event": "ended", "message": message})
+        os._exit(code)
+
+
+def _send(fd: int, event: dict[str, Any]) -> None:
+    data = json.dumps(event).encode() + b"\n"
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _listen(control: int, stop: threading.Event) -> None:
+    """Stop when asked; end at once when the parent is gone."""
+    while os.read(control, 1):
+        stop.set()
+    os._exit(75)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "no traceback"
