@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from umiak.pserver.prefetch import AHEAD, prefetch
+from umiak.pserver.intrinsics import AHEAD, prefetch
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from umiak.pserver.prefetch import AHEAD, LINE, prefetch
+from umiak.pserver.intrinsics import AHEAD, LINE, copy, prefetch
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -23,6 +23,9 @@ SETTINGS = 11
 
 CHUNK = 2048
 """Elements of a dense block that pass through all stages of a formula while they are in the cache."""
+
+ROW_CHUNK = 256
+"""Elements of rows that are updated together."""
 
 NOT_FINITE = 0x7F800000
 """The exponent bits of a float32 that is infinite or not a number."""
@@ -207,30 +210,49 @@ def add_dense(total: np.ndarray, g: np.ndarray, bits: np.ndarray, first: bool) -
 
 @jit
 def step_rows(
-    kind: int,
-    h: np.ndarray,
-    table: np.ndarray,
-    wide: np.ndarray,
-    dim: int,
-    rows: np.ndarray,
-    g: np.ndarray,
+    kind: int, h: np.ndarray, table: np.ndarray, wide: np.ndarray, dim: int, rows: np.ndarray, g: np.ndarray
 ) -> None:
     """One step of each of these rows by its summed gradient.
 
     A row is its values and, after them, its slots of state. Half-precision values come as floats in `wide`, one line per
-    row; for a table of float32 `wide` is empty and the values are those in the row.
+    row; for a table of float32 `wide` is empty and the values are those in the row. Rows are updated several at a time in
+    buffers that stay in the cache: one formula for many short rows is far faster than one for each.
     """
-    lead = (dim + 1) // 2 if wide.size else dim
-    slots = (table.shape[1] - lead) // dim
-    lines = (table.shape[1] * 4 + LINE - 1) // LINE
-    none = g[0, :0]
-    for i in range(rows.size):
-        if i + AHEAD < rows.size:
-            for line in range(lines):
-                prefetch(table, np.int64(rows[i + AHEAD]), line * LINE)
-        row = table[rows[i]]
-        w = wide[i] if wide.size else row[:dim]
-        s0 = row[lead : lead + dim] if slots > 0 else none
-        s1 = row[lead + dim : lead + 2 * dim] if slots > 1 else none
-        s2 = row[lead + 2 * dim :] if slots > 2 else none
-        _update(kind, h, w, g[i], s0, s1, s2)
+    half = wide.size > 0
+    width = table.shape[1]
+    lead = (dim + 1) // 2 if half else dim
+    slots = (width - lead) // dim
+    together = max(1, ROW_CHUNK // dim)
+    flat = table.reshape(-1)
+    grads = g.reshape(-1)
+    w = wide.reshape(-1) if half else np.empty(together * dim, np.float32)
+    s0 = np.empty(together * dim if slots > 0 else 0, np.float32)
+    s1 = np.empty(together * dim if slots > 1 else 0, np.float32)
+    s2 = np.empty(together * dim if slots > 2 else 0, np.float32)
+    for a in range(0, rows.size, together):
+        b = min(a + together, rows.size)
+        for i in range(a, b):
+            if i + AHEAD < rows.size:
+                for offset in range(0, 4 * width, LINE):
+                    prefetch(table, np.int64(rows[i + AHEAD]), offset)
+            at, start = (i - a) * dim, np.int64(rows[i]) * width
+            if not half:
+                copy(w, at, flat, start, dim)
+            if slots > 0:
+                copy(s0, at, flat, start + lead, dim)
+            if slots > 1:
+                copy(s1, at, flat, start + lead + dim, dim)
+            if slots > 2:
+                copy(s2, at, flat, start + lead + 2 * dim, dim)
+        n, at = (b - a) * dim, a * dim if half else 0
+        _update(kind, h, w[at : at + n], grads[a * dim : b * dim], s0[:n], s1[:n], s2[:n])
+        for i in range(a, b):
+            at, start = (i - a) * dim, np.int64(rows[i]) * width
+            if not half:
+                copy(flat, start, w, at, dim)
+            if slots > 0:
+                copy(flat, start + lead, s0, at, dim)
+            if slots > 1:
+                copy(flat, start + lead + dim, s1, at, dim)
+            if slots > 2:
+                copy(flat, start + lead + 2 * dim, s2, at, dim)

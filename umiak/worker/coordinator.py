@@ -93,8 +93,6 @@ class Coordinator:
             raise InputError(f"worker {member.index} is already here")
         self.workers[member.index] = WorkerState(peer)
         self._phase(member.index, "starting")
-        if not self.running:
-            self._prepare(member.index)
 
     def lost(self, peer: Peer, reason: str) -> None:
         assert peer.member is not None
@@ -104,7 +102,7 @@ class Coordinator:
             return
         self.workers[index] = WorkerState()
         self._phase(index, "lost")
-        if self.running and worker.ended != 0:
+        if worker.ended != 0:
             self.fail(Failure(index, "supervisor", -9, f"lost ({reason})", worker.round))
 
     def frame(self, peer: Peer, frame: Frame) -> None:
@@ -117,6 +115,8 @@ class Coordinator:
             worker.round = event.get("round", worker.round)
             if index == 0 or event["event"] != "round":
                 self.on_event(event)
+        elif kind == "here" and not self.running:
+            self._prepare(index)
         if note.get("generation") != self.generation:
             return
         if kind == "ready":

@@ -65,8 +65,9 @@ class Supervisor:
 
     def run(self) -> None:
         """Obey until told to finish, or until the coordinator is gone."""
-        beat = 0.0
+        beat = time.monotonic()
         try:
+            self._say({"type": "here"})
             while True:
                 watched: list[Any] = [self.channel.sock]
                 if self.trainer is not None and not self.trainer.closed:
