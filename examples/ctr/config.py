@@ -1,0 +1,40 @@
+"""Will this impression be clicked? Wide & deep: one weight per category, and a network on their embeddings.
+
+Runs on made-up impressions over 10 million ids. With Criteo's files: train=ctr.criteo("train.txt", pool=1_000_000).
+"""
+
+import torch
+from torch import nn
+
+import umiak
+from umiak.data import ctr
+from umiak.nn.metrics import AUC
+
+DIM = 16
+
+
+class WideAndDeep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide = umiak.nn.SparseEmbedding(1, ctr.IDS, bag="sum")
+        self.embedding = umiak.nn.SparseEmbedding(DIM, ctr.IDS)
+        self.deep = nn.Sequential(
+            *(nn.Linear(ctr.FEATURES * DIM + ctr.DENSE, 400), nn.ReLU()),
+            *(nn.Linear(400, 400), nn.ReLU()),
+            nn.Linear(400, 1),
+        )
+
+    def forward(self, batch):
+        rows = self.embedding(batch["ids"]).flatten(1)
+        return (self.wide(batch["ids"]) + self.deep(torch.cat([rows, batch["dense"]], 1))).squeeze(1)
+
+
+config = umiak.Config(
+    model=WideAndDeep,
+    train=ctr.synthetic(500_000, seed=0),
+    test=ctr.synthetic(50_000, seed=1),
+    loss=lambda output, batch: nn.functional.binary_cross_entropy_with_logits(output, batch["label"].float()),
+    optimizer=umiak.AdaGrad(lr=1e-2),
+    batch_size=2048,
+    metrics={"auc": AUC()},
+)
