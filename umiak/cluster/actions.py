@@ -28,6 +28,7 @@ CALLS: dict[tuple[str, str], str] = {
     ("ec2", "DescribeNatGateways"): "ec2:DescribeNatGateways",
     ("ec2", "DescribeRegions"): "ec2:DescribeRegions",
     ("ec2", "DescribeSpotPriceHistory"): "ec2:DescribeSpotPriceHistory",
+    ("ec2", "DescribeVolumes"): "ec2:DescribeVolumes",
     ("ec2", "DescribeVpcs"): "ec2:DescribeVpcs",
     ("efs", "DescribeFileSystems"): "elasticfilesystem:DescribeFileSystems",
     ("eks", "DescribeCluster"): "eks:DescribeCluster",

@@ -19,7 +19,7 @@ Fate = Literal["keep", "delete"]
 Nat = Literal["single", "per-zone", "none"]
 
 # Regions whose first two zones are not called a and b; which names an account really has, `validate` finds out.
-_FIRST_ZONES = {"ap-northeast-1": "ac", "us-west-1": "ac"}
+_FIRST_ZONES = {"ap-northeast-1": "ac"}
 
 
 def _matching(pattern: str, advice: str) -> Check:

@@ -10,6 +10,9 @@ from troposphere import GetAtt, Sub, iam
 from umiak.cluster.template.parts import Parts, document, explain, statement
 from umiak.cluster.template.storage import StorageParts
 
+# What the roles are for, as their names say it.
+JOBS = ("cluster", "nodes", "network", "volume", "data")
+
 
 @dataclass(frozen=True)
 class RoleParts:

@@ -1,0 +1,143 @@
+"""`umiak cluster init | render | validate | cost`: an AWS cluster before anything is created."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from umiak.errors import InputError
+
+FILE = "cluster.yaml"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}: {message}; see {self.prog} --help")
+
+
+def run(argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    code: int = options.verb(options)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="umiak cluster", description="Plan an AWS cluster. Nothing is created by any of these.")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    init = verbs.add_parser("init", help=f"write a commented {FILE}")
+    init.add_argument("--name", help="of the cluster, its stack and its tags")
+    init.add_argument("--region", help="like us-west-2")
+    init.add_argument("--zone", help="the one all nodes run in (default: the region's first)")
+    init.add_argument("--nodes", type=int, metavar="N", help="how many (default 3)")
+    init.add_argument("--node-type", metavar="TYPE,…", help="preferred first (default m6i.large)")
+    init.add_argument("--spot", action="store_true", help="spare capacity, cheaper, may be taken back")
+    init.add_argument("--key-name", help="EC2 key pair, for SSH from inside the VPC")
+    init.add_argument("--kms-key-arn", metavar="ARN", help="use this key instead of making one")
+    init.add_argument("--api-cidr", metavar="CIDR,…", help="who may reach the API server from outside the VPC")
+    init.add_argument("--from-env", action="store_true", help="read the variables of the kube-up tutorials; flags win")
+    init.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    _file(init)
+    init.set_defaults(verb=_init)
+
+    render = verbs.add_parser("render", help="write the template, the IAM policies, the manifests and a summary")
+    render.add_argument("--out", type=Path, default=Path("rendered"), metavar="DIR", help="default ./rendered")
+    _file(render)
+    render.set_defaults(verb=_render)
+
+    validate = verbs.add_parser("validate", help="look for everything that could stop it")
+    validate.add_argument("--offline", action="store_true", help="ask nobody; needs no credentials")
+    _file(validate)
+    validate.set_defaults(verb=_validate)
+
+    cost = verbs.add_parser("cost", help="per hour and per month, line by line")
+    cost.add_argument("--refresh", action="store_true", help="ask for all prices again")
+    _file(cost)
+    cost.set_defaults(verb=_cost)
+    return parser
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--file", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
+
+
+def _load(path: Path) -> Any:
+    from umiak.spec import yamlfile
+    from umiak.spec.cluster import ClusterSpec
+
+    if not path.exists():
+        raise InputError(f"{path}: no such file; write one with `umiak cluster init --name … --region …`")
+    return yamlfile.load(path, ClusterSpec)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from umiak.cluster import initial
+
+    notes: list[str] = []
+    given: dict[str, initial.Given] = {}
+    if options.from_env:
+        given, notes = initial.from_environment(os.environ)
+    flags = {
+        "name": options.name,
+        "region": options.region,
+        "zone": options.zone,
+        "nodes": options.nodes,
+        "types": _list(options.node_type),
+        "spot": options.spot or None,
+        "key_name": options.key_name,
+        "kms_key_arn": options.kms_key_arn,
+        "api_cidrs": _list(options.api_cidr),
+    }
+    names = {"types": "--node-type", "api_cidrs": "--api-cidr"}
+    for key, value in flags.items():
+        if value is not None:
+            given[key] = initial.Given(value, names.get(key, "--" + key.replace("_", "-")))
+    spec = initial.build(given)
+    try:
+        with options.file.open("w" if options.overwrite else "x", encoding="utf-8") as file:
+            file.write(initial.text(spec))
+    except FileExistsError:
+        raise InputError(f"{options.file} exists; edit it, or replace it with --overwrite") from None
+    except OSError as error:
+        raise InputError(f"cannot write {options.file}: {error.strerror}; choose another with --file") from error
+    for note in notes:
+        print(note)
+    print(f"{options.file}: cluster {spec.name} in {spec.zones[0]}; next: umiak cluster validate")
+    return 0
+
+
+def _list(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _render(options: argparse.Namespace) -> int:
+    from umiak.cluster import render
+
+    for path in render.write(render.files(_load(options.file)), options.out):
+        print(path)
+    return 0
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from umiak.cluster import checks, tables
+    from umiak.cluster.aws import Aws
+
+    spec = _load(options.file)
+    findings = checks.run(spec, None if options.offline else Aws(spec.region), date.today())
+    print(tables.findings(findings))
+    return InputError.exit_code if any(finding.level == "error" for finding in findings) else 0
+
+
+def _cost(options: argparse.Namespace) -> int:
+    from umiak.cluster import cost, tables
+    from umiak.cluster.aws import Aws
+    from umiak.cluster.prices import PriceBook
+
+    spec = _load(options.file)
+    aws, now = Aws(spec.region), datetime.now(UTC)
+    report = cost.report(spec, aws, PriceBook(aws, options.refresh, now))
+    print(tables.bill(spec, report, now))
+    return 0

@@ -1,0 +1,145 @@
+"""What is there already: a stack or its parts under the cluster's name, and networks that would clash."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+
+from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.checks.finding import Context, Finding, Stack
+from umiak.cluster.template.roles import JOBS, role_name
+from umiak.cluster.template.storage import log_group_name
+from umiak.spec.cluster import TAG, ClusterSpec
+
+# A stack that is only a plan: CloudFormation made it for a change set.
+UNMADE = "REVIEW_IN_PROGRESS"
+_STUCK = {"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"}
+
+
+def stack(aws: Aws, name: str) -> Stack:
+    """The stack of that name. Ours is known by the metadata in its template, so it may have been deployed by anyone."""
+    try:
+        status = aws.call("cloudformation", "DescribeStacks", StackName=name)["Stacks"][0]["StackStatus"]
+    except AwsError as error:
+        if error.code == "ValidationError":
+            return Stack()
+        raise
+    if status == UNMADE:
+        return Stack(status)
+    summary = aws.call("cloudformation", "GetTemplateSummary", StackName=name)
+    metadata = json.loads(summary.get("Metadata") or "{}")
+    return Stack(status, ours=metadata.get("Umiak", {}).get("Cluster") == name)
+
+
+def zero_nodes(spec: ClusterSpec, exists: bool | None) -> list[Finding]:
+    """No nodes is a pause for a cluster that exists, and a failure for one that does not: its add-ons wait for a node."""
+    if spec.nodes.count > 0:
+        return []
+    if exists:
+        return [Finding("info", "nodes", "no nodes: the cluster pauses; the control plane is still paid for")]
+    return [
+        Finding(
+            "warning" if exists is None else "error",
+            "nodes",
+            "a cluster cannot be created without nodes: coredns and the EFS driver would wait until CloudFormation gives up",
+            "write at least 1 for nodes.count; 0 is for a pause later",
+        )
+    ]
+
+
+def name(context: Context) -> list[Finding]:
+    spec, found = context.spec, context.stack
+    remove = f"remove it first: aws cloudformation delete-stack --region {spec.region} --stack-name {spec.name}"
+    if found.status == UNMADE:
+        return [
+            Finding("error", "name", f"the stack {spec.name} holds only a change set that was never executed", remove)
+        ]
+    if found.status and not found.ours:
+        return [
+            Finding(
+                "error",
+                "name",
+                f"a stack named {spec.name} exists ({found.status}) and is not an umiak cluster; it will not be touched",
+                "choose another name, or remove that stack",
+            )
+        ]
+    if found.status in _STUCK:
+        return [Finding("error", "name", f"the stack {spec.name} is ours and stuck in {found.status}", remove)]
+    if found.status and found.status.endswith("_IN_PROGRESS"):
+        return [
+            Finding("warning", "name", f"the stack {spec.name} is changing ({found.status})", "wait until it is done")
+        ]
+    if found.status:
+        return [Finding("info", "name", f"the cluster exists already ({found.status})")]
+    return _leftovers(context) or [Finding("info", "name", f"{spec.name} is free")]
+
+
+def _leftovers(context: Context) -> list[Finding]:
+    aws, spec = context.aws, context.spec
+    found = []
+    if _there(aws, "eks", "DescribeCluster", "ResourceNotFoundException", name=spec.name):
+        found.append(
+            Finding(
+                "error",
+                "name",
+                f"an EKS cluster named {spec.name} exists in {spec.region}, made by something else",
+                "choose another name",
+            )
+        )
+    group = log_group_name(spec.name)
+    groups = aws.pages("logs", "DescribeLogGroups", "logGroups", logGroupNamePrefix=group)
+    if any(entry["logGroupName"] == group for entry in groups):
+        found.append(
+            Finding(
+                "error",
+                "name",
+                f"the log group {group} is left from an earlier cluster, and CloudFormation cannot make it again",
+                f"remove it: aws logs delete-log-group --region {spec.region} --log-group-name {group}",
+            )
+        )
+    for job in JOBS:
+        role = role_name(spec.name, spec.region, job)
+        if _there(aws, "iam", "GetRole", "NoSuchEntity", RoleName=role):
+            found.append(
+                Finding(
+                    "error",
+                    "name",
+                    f"the IAM role {role} exists, and CloudFormation cannot make it again",
+                    "choose another name, or remove that role",
+                )
+            )
+    return found
+
+
+def _there(aws: Aws, service: str, operation: str, missing: str, **params: str) -> bool:
+    try:
+        aws.call(service, operation, **params)
+    except AwsError as error:
+        if error.code == missing:
+            return False
+        raise
+    return True
+
+
+def network(context: Context) -> list[Finding]:
+    ours = ipaddress.IPv4Network(context.spec.network.cidr)
+    found = []
+    for vpc in context.aws.pages("ec2", "DescribeVpcs", "Vpcs"):
+        tags = {tag["Key"]: tag["Value"] for tag in vpc.get("Tags", [])}
+        if tags.get(TAG) == context.spec.name:
+            continue
+        clashing = [
+            block["CidrBlock"]
+            for block in vpc.get("CidrBlockAssociationSet", [])
+            if ours.overlaps(ipaddress.IPv4Network(block["CidrBlock"]))
+        ]
+        if clashing:
+            found.append(
+                Finding(
+                    "warning",
+                    "network",
+                    f"{ours} overlaps {clashing[0]} of {tags.get('Name') or vpc['VpcId']}: the two can never be connected",
+                    "choose another range for network.cidr",
+                )
+            )
+    return found or [Finding("info", "network", f"{ours} is free of other VPCs of this account and region")]

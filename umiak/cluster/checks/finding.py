@@ -1,0 +1,48 @@
+"""What a check says, and what it may ask. Nothing here asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from umiak.cluster.aws import Aws
+from umiak.spec.cluster import ClusterSpec
+
+# error: creation would fail or be refused; warning: it would work, but not as most want; info: good to know.
+Level = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: Level
+    check: str
+    text: str
+    # What to do; an info needs nothing done.
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whose credentials these are. `principal` is the IAM role or user behind them, None where IAM knows none."""
+
+    account: str
+    arn: str
+    principal: str | None
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The stack of the cluster's name: its status, None when there is none, and whether it is ours."""
+
+    status: str | None = None
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    spec: ClusterSpec
+    aws: Aws
+    caller: Caller
+    stack: Stack
+    today: date

@@ -1,0 +1,129 @@
+"""Is there room: what the account may have, less what it has, against what the cluster needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.checks.finding import Context, Finding
+from umiak.spec.cluster import ClusterSpec
+
+# Families that share AWS's "standard" vCPU quotas; the others have one each.
+STANDARD_FAMILIES = "acdhimrtz"
+
+
+@dataclass(frozen=True)
+class Quota:
+    service: str
+    code: str
+    what: str
+    need: int
+    used: Callable[[Aws], int]
+
+
+def check(context: Context) -> list[Finding]:
+    if context.stack.ours:
+        return [Finding("info", "quotas", "not checked: the cluster exists and its parts are counted already")]
+    found = []
+    for quota in wanted(context.spec, _vcpus(context)):
+        limit, used = _limit(context.aws, quota), quota.used(context.aws)
+        if used + quota.need > limit:
+            found.append(
+                Finding(
+                    "error",
+                    "quotas",
+                    f"{quota.what}: {used} of {limit} in use, {quota.need} more needed",
+                    f"ask for more: aws service-quotas request-service-quota-increase --region {context.spec.region} "
+                    f"--service-code {quota.service} --quota-code {quota.code} --desired-value {used + quota.need}",
+                )
+            )
+    if not _standard(context.spec):
+        found.append(
+            Finding(
+                "info",
+                "quotas",
+                f"the vCPU quota of {context.spec.nodes.types[0]} was not checked: look in Service Quotas",
+            )
+        )
+    return found or [Finding("info", "quotas", "there is room for everything")]
+
+
+def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
+    gateways = {"single": 1, "per-zone": len(spec.zones), "none": 0}[spec.network.nat]
+    quotas = [
+        Quota("vpc", "L-F678F1CE", "VPCs in the region", 1, _counted("DescribeVpcs", "Vpcs")),
+        Quota("vpc", "L-A4707A72", "internet gateways", 1, _counted("DescribeInternetGateways", "InternetGateways")),
+        Quota("eks", "L-1194D53C", "EKS clusters", 1, lambda aws: len(aws.pages("eks", "ListClusters", "clusters"))),
+    ]
+    if gateways:
+        quotas.append(
+            Quota(
+                "ec2",
+                "L-0263D0A3",
+                "elastic IP addresses",
+                gateways,
+                lambda aws: len(aws.call("ec2", "DescribeAddresses")["Addresses"]),
+            )
+        )
+        # The limit is per zone and gateways do not say theirs, so this may count too many, never too few.
+        quotas.append(
+            Quota("vpc", "L-FE5A380F", "NAT gateways in a zone", 1, _counted("DescribeNatGateways", "NatGateways"))
+        )
+    if _standard(spec) and spec.nodes.count:
+        code = "L-34B43A08" if spec.nodes.spot else "L-1216C47A"
+        what = f"vCPUs of {'spot' if spec.nodes.spot else 'on-demand'} standard instances"
+        quotas.append(Quota("ec2", code, what, spec.nodes.count * vcpus, lambda aws: _running(aws, spec.nodes.spot)))
+    return quotas
+
+
+def _standard(spec: ClusterSpec) -> bool:
+    return all(name[0] in STANDARD_FAMILIES and not name.startswith(("inf", "trn", "hpc")) for name in spec.nodes.types)
+
+
+def _vcpus(context: Context) -> int:
+    """Of the largest type that may be chosen; a type that does not exist is another check's finding."""
+    types = context.aws.pages(
+        "ec2",
+        "DescribeInstanceTypes",
+        "InstanceTypes",
+        Filters=[{"Name": "instance-type", "Values": list(context.spec.nodes.types)}],
+    )
+    return max((kind["VCpuInfo"]["DefaultVCpus"] for kind in types), default=0)
+
+
+def _counted(operation: str, items: str) -> Callable[[Aws], int]:
+    return lambda aws: len([item for item in aws.pages("ec2", operation, items) if item.get("State") != "deleted"])
+
+
+def _running(aws: Aws, spot: bool) -> int:
+    reservations = aws.pages(
+        "ec2",
+        "DescribeInstances",
+        "Reservations",
+        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
+    )
+    return sum(
+        _instance_vcpus(instance)
+        for reservation in reservations
+        for instance in reservation["Instances"]
+        if instance["InstanceType"][0] in STANDARD_FAMILIES and (instance.get("InstanceLifecycle") == "spot") == spot
+    )
+
+
+def _instance_vcpus(instance: dict[str, Any]) -> int:
+    options = instance.get("CpuOptions", {})
+    return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
+
+
+def _limit(aws: Aws, quota: Quota) -> int:
+    """What applies to this account; where AWS has no value of its own for it, what applies to all."""
+    where = {"ServiceCode": quota.service, "QuotaCode": quota.code}
+    try:
+        answer = aws.call("service-quotas", "GetServiceQuota", **where)
+    except AwsError as error:
+        if error.code != "NoSuchResourceException":
+            raise
+        answer = aws.call("service-quotas", "GetAWSDefaultServiceQuota", **where)
+    return int(answer["Quota"]["Value"])

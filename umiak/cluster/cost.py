@@ -1,0 +1,142 @@
+"""What a cluster costs, line by line: planned from cluster.yaml, or as it stands with the age of each resource.
+
+Lines by the hour and by the month add up; lines by use (data read, stored, sent) have only a price per unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from umiak.cluster import prices, running
+from umiak.cluster.aws import Aws, AwsError, DeniedError
+from umiak.cluster.checks import existing
+from umiak.cluster.prices import Price, PriceBook
+from umiak.cluster.running import Resource
+from umiak.errors import InputError, RetryError
+from umiak.spec.cluster import ClusterSpec
+
+HOURS_PER_MONTH = Decimal(730)
+Per = Literal["hour", "month", "use"]
+
+
+@dataclass(frozen=True)
+class Line:
+    what: str
+    quantity: Decimal
+    unit: str
+    per: Per
+    price: Price | None
+    since: datetime | None = None
+
+    @property
+    def hourly(self) -> Decimal | None:
+        if self.price is None or self.per == "use":
+            return None
+        amount = self.price.amount * self.quantity
+        return amount if self.per == "hour" else amount / HOURS_PER_MONTH
+
+    @property
+    def monthly(self) -> Decimal | None:
+        return None if self.hourly is None else self.hourly * HOURS_PER_MONTH
+
+    def so_far(self, now: datetime) -> Decimal | None:
+        if self.hourly is None or self.since is None:
+            return None
+        return self.hourly * Decimal((now - self.since).total_seconds()) / 3600
+
+
+def planned(spec: ClusterSpec, book: PriceBook) -> list[Line]:
+    """What cluster.yaml would cost, before anything exists."""
+    nodes = spec.nodes
+    gateways = {"single": 1, "per-zone": len(spec.zones), "none": 0}[spec.network.nat]
+    addresses = nodes.count if spec.network.nat == "none" else gateways
+    if nodes.spot:
+        title = (
+            f"nodes, spot, dearest of {len(nodes.types)} types now"
+            if len(nodes.types) > 1
+            else f"nodes, {nodes.types[0]} spot"
+        )
+        price = book.spot(nodes.types, spec.zones[0])
+    else:
+        title, price = f"nodes, {nodes.types[0]} on-demand", book.price(prices.instance(nodes.types[0]))
+    lines = [
+        Line("EKS control plane", Decimal(1), "", "hour", book.price(prices.CONTROL_PLANE)),
+        Line(title, Decimal(nodes.count), "", "hour", price),
+        Line("node disks, gp3", Decimal(nodes.count * nodes.disk_gb), "GB", "month", book.price(prices.DISK_GB)),
+        Line("NAT gateways", Decimal(gateways), "", "hour", book.price(prices.NAT_HOUR)),
+        Line("public IPv4 addresses", Decimal(addresses), "", "hour", book.price(prices.ADDRESS_HOUR)),
+        Line("KMS key", Decimal(0 if spec.kms_key_arn else 1), "", "month", book.price(prices.KEY_MONTH)),
+    ]
+    return [line for line in lines if line.quantity] + list(by_use(spec, book, stored=True))
+
+
+def by_use(spec: ClusterSpec, book: PriceBook, stored: bool) -> Iterator[Line]:
+    """What depends on how much is stored and moved. `stored`: the file system too, which a running cluster lists by its size."""
+    units = [
+        ("EFS read", "GB", prices.EFS_READ_GB),
+        ("EFS written", "GB", prices.EFS_WRITE_GB),
+        ("S3 stored", "GB-month", prices.BUCKET_GB),
+        ("ECR stored", "GB-month", prices.IMAGES_GB),
+        ("control plane logs", "GB", prices.LOGS_GB),
+    ]
+    if stored:
+        units.insert(0, ("EFS stored", "GB-month", prices.EFS_GB))
+    if spec.network.nat != "none":
+        units.append(("NAT gateway traffic", "GB", prices.NAT_GB))
+    for what, unit, query in units:
+        yield Line(what, Decimal(1), unit, "use", book.price(query))
+
+
+def actual(spec: ClusterSpec, book: PriceBook, resources: list[Resource]) -> list[Line]:
+    """What the cluster costs as it stands, a line for each resource."""
+    queries: dict[str, tuple[Per, prices.Query]] = {
+        "EKS control plane": ("hour", prices.CONTROL_PLANE),
+        "disk": ("month", prices.DISK_GB),
+        "NAT gateway": ("hour", prices.NAT_HOUR),
+        "public IPv4 address": ("hour", prices.ADDRESS_HOUR),
+        "KMS key": ("month", prices.KEY_MONTH),
+        "EFS stored": ("month", prices.EFS_GB),
+    }
+    lines = []
+    for item in resources:
+        what = f"{item.kind} {item.name}"
+        if item.kind == "node":
+            what = f"node {item.name}, {item.detail}{' spot' if item.spot else ''}"
+            zone = item.zone or spec.zones[0]
+            price = book.spot([item.detail], zone) if item.spot else book.price(prices.instance(item.detail))
+            lines.append(Line(what, item.quantity, "", "hour", price, item.since))
+        elif item.kind in queries:
+            per, query = queries[item.kind]
+            # A disk of another kind has another price, which is not asked for.
+            known = item.kind != "disk" or item.detail == "gp3"
+            lines.append(Line(what, item.quantity, item.unit, per, book.price(query) if known else None, item.since))
+    return lines + list(by_use(spec, book, stored=False))
+
+
+@dataclass(frozen=True)
+class Report:
+    created: bool
+    lines: list[Line]
+    # Why some price or resource is not known, when asking failed.
+    trouble: Exception | None = None
+
+
+def report(spec: ClusterSpec, aws: Aws, book: PriceBook) -> Report:
+    """The bill of what exists, or of the plan when nothing does. Raises only when not one price is known."""
+    created = False
+    trouble: Exception | None = None
+    try:
+        created = existing.stack(aws, spec.name).ours
+        lines = actual(spec, book, running.resources(aws, spec)) if created else planned(spec, book)
+    except (AwsError, InputError, RetryError) as error:
+        created, trouble = False, error
+        lines = planned(spec, book)
+    book.save()
+    trouble = trouble or book.trouble
+    if trouble and not isinstance(trouble, DeniedError) and not any(line.price for line in lines):
+        raise trouble
+    return Report(created, lines, trouble)
