@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from umiak.data import Shard, ctr
+from umiak.data import Columns, Shard, ctr
 from umiak.errors import InputError
 
 
@@ -45,7 +45,7 @@ def test_made_up_impressions_are_skewed_and_can_be_learned() -> None:
     hot = np.argsort(-np.bincount(table["ids"].ravel()))[:26]
     other = ctr.synthetic(20_000, seed=2, ids=260_000)
 
-    def rates(data: ctr.Columns) -> list[float]:
+    def rates(data: Columns) -> list[float]:
         return [data["label"][(data["ids"] == number).any(1)].mean() for number in hot]
 
     assert np.corrcoef(rates(table), rates(other))[0, 1] > 0.9, "an id means the same in every sample of the data"

@@ -25,7 +25,12 @@ def unreachable() -> dict[str, bytes]:
 
 def test_a_data_set_is_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls = []
-    offer(monkeypatch, unreachable, lambda: calls.append(1) or FILES)
+
+    def reachable() -> dict[str, bytes]:
+        calls.append(1)
+        return FILES
+
+    offer(monkeypatch, unreachable, reachable)
     for _ in range(2):
         path = fetch("made-up", tmp_path / "deep")
         assert path == tmp_path / "deep" / "folder"

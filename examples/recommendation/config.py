@@ -66,5 +66,6 @@ config = umiak.Config(
     loss=lambda output, batch: nn.functional.mse_loss(output, batch["target"]),
     optimizer=umiak.RMSProp(lr=1e-3),
     batch_size=200,
-    metrics={"rmse": RMSE("target", scale=0.5)},
+    metrics={"rmse": RMSE("target", scale=0.5)},  # in stars
+    baseline=umiak.Baseline("user+item mean", "rmse", lambda: movielens.mean_baseline(data.train, data.test)),
 )
