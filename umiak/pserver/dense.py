@@ -9,6 +9,7 @@ import numpy as np
 
 from umiak.errors import InputError
 from umiak.pserver.kernels import add_dense, step_dense
+from umiak.pserver.memory import plain
 from umiak.pserver.optimizers import Clock, Formula, formula, settings
 from umiak.spec.optim import Optimizer, ParamOptions
 
@@ -56,8 +57,9 @@ class DenseStore:
 
     def add(self, grad: np.ndarray) -> str | None:
         """Add a trainer's gradient, called in trainer order; the name of a parameter whose gradient is not finite, if any."""
-        if grad.shape != self.values.shape or grad.dtype != np.float32:
-            raise ValueError(f"a gradient of {self.values.size} float32 is due, not {grad.shape} {grad.dtype}")
+        if grad.shape != self.values.shape:
+            raise ValueError(f"a gradient of {self.values.size} elements is due, not {grad.shape}")
+        grad = plain(grad, np.float32)
         finite = add_dense(self._total, grad, grad.view(np.int32), not self._added)
         self._added = True
         return None if finite else self._name_at(int(np.argmin(np.isfinite(grad))))

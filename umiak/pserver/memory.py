@@ -1,4 +1,4 @@
-"""Arrays that grow in place. Large tables must not need twice their memory for a moment to become larger."""
+"""Memory for the stores: arrays that grow in place, so that a large table never needs twice its memory for a moment."""
 
 from __future__ import annotations
 
@@ -56,3 +56,8 @@ def _new(size: int) -> mmap.mmap:
 def _advise(memory: mmap.mmap) -> None:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
+
+
+def plain(array: np.ndarray, dtype: type[np.generic]) -> np.ndarray:
+    """The array as kernels are compiled for it; anything else, a read-only buffer too, would make numba compile again."""
+    return array if array.dtype == dtype and array.flags.carray else np.array(array, dtype, order="C")

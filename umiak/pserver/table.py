@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from umiak.errors import InputError
+from umiak.errors import InputError, UmiakError
 from umiak.pserver import rows as loops
 from umiak.pserver.cells import ABSENT
 from umiak.pserver.index import RowIndex
 from umiak.pserver.kernels import step_rows
-from umiak.pserver.memory import Growing
+from umiak.pserver.memory import Growing, plain
 from umiak.pserver.optimizers import Clock, formula, settings
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.optim import Optimizer, ParamOptions
@@ -30,6 +30,34 @@ class Chunk(NamedTuple):
     ids: np.ndarray
     rows: np.ndarray
     passes: np.ndarray
+
+
+class Export:
+    """All rows of a table in the order of their ids. The table must not change meanwhile; a forked child has its own."""
+
+    def __init__(self, table: Table, index: RowIndex) -> None:
+        self._table = table
+        self.ids, self._numbers, self.passes = index.sorted()
+
+    def rows(self, chunk: int = 1 << 16) -> Iterator[np.ndarray]:
+        """Whole rows, values and state as they lie in memory, some at a time."""
+        for start in range(0, self.ids.size, chunk):
+            yield self._table.memory()[self._numbers[start : start + chunk]]
+
+    def values(self, chunk: int = 1 << 16) -> Iterator[np.ndarray]:
+        """The values alone, as float32, some rows at a time."""
+        for start in range(0, self.ids.size, chunk):
+            numbers = self._numbers[start : start + chunk]
+            out = np.empty((numbers.size, self._table.dim), np.float32)
+            self._table.gather(numbers, out)
+            yield out
+
+    def __iter__(self) -> Iterator[Chunk]:
+        start = 0
+        for rows in self.rows():
+            part = slice(start, start + len(rows))
+            yield Chunk(self.ids[part], rows, self.passes[part])
+            start += len(rows)
 
 
 class TableStats(NamedTuple):
@@ -70,8 +98,17 @@ class Table:
         max_rows: int | None = None,
         dtype: str = "float32",
     ) -> None:
-        self.name, self.dim, self.vocab, self.max_rows = name, dim, vocab, max_rows
-        self.expire_after = expire_after
+        self.name, self.dim, self.vocab = name, dim, vocab
+        for field, value, least in (
+            ("min_count", min_count, 0),
+            ("expire_after", expire_after, 1),
+            ("max_rows", max_rows, 1),
+        ):
+            if value is not None and value < least:
+                raise InputError(f"table {name!r}: {field} must be at least {least}, not {value!r}")
+        if dtype not in ("float32", "float16"):
+            raise InputError(f'table {name!r}: dtype must be "float32" or "float16", not {dtype!r}')
+        self.max_rows, self.expire_after = max_rows, expire_after
         self.init = RowInit.of(seed, name, init)
         self.optimizer = (options or ParamOptions()).applied_to(optimizer)
         self.half = dtype == "float16"
@@ -92,6 +129,7 @@ class Table:
 
     def locate(self, ids: np.ndarray, create: bool = True, pass_id: int = 0) -> np.ndarray:
         """Row numbers of ids, for `gather` and `add`. With `create` the ids count as touched and get rows; else -1 is absent."""
+        ids = plain(ids, np.int64)
         rows = np.empty(ids.size, np.int32)
         if not create:
             self._index.find(ids, rows)
@@ -139,9 +177,8 @@ class Table:
         self._new += ids.size
         values = np.empty((ids.size, self.dim), np.float32)
         self.init.fill(ids, values)
-        table, halves, half = self._views()
-        loops.scatter(table, halves, half, rows, values)
-        loops.reset_state(table, rows, self._lead, self.dim, self._initial)
+        loops.scatter(*self._views(), rows, values)
+        loops.reset_state(self.memory(), rows, self._lead, self.dim, self._initial)
 
     def _first_values(self, ids: np.ndarray) -> np.ndarray:
         values = np.empty((ids.size, self.dim), np.float32)
@@ -157,6 +194,7 @@ class Table:
 
     def peek(self, ids: np.ndarray, out: np.ndarray) -> None:
         """Write the values of ids into the lines of `out` without touching them; absent ones have their first value."""
+        ids = plain(ids, np.int64)
         rows = self.locate(ids, create=False)
         loops.gather(*self._views(), rows, out)
         absent = rows == ABSENT
@@ -168,8 +206,8 @@ class Table:
 
         Gradients of ids that still wait for their row are dropped.
         """
-        if grads.shape != (rows.size, self.dim) or grads.dtype != np.float32:
-            raise ValueError(f"gradients of {rows.size} × {self.dim} float32 are due, not {grads.shape} {grads.dtype}")
+        if grads.shape != (rows.size, self.dim):
+            raise ValueError(f"gradients of {rows.size} × {self.dim} are due, not {grads.shape}")
         if self._index.min_count:
             self._index.settle(rows)
         need = self._count + rows.size
@@ -179,7 +217,7 @@ class Table:
             total[: self._count] = self._total[: self._count]
             self._total = total
         place = self._place.array(np.int32)
-        self._count, finite = loops.add(place, self._touched, self._total, self._count, rows, grads)
+        self._count, finite = loops.add(place, self._touched, self._total, self._count, rows, plain(grads, np.float32))
         return None if finite else self.name
 
     def step(self, total: float, clock: Clock) -> None:
@@ -191,19 +229,19 @@ class Table:
             wide = np.empty((count if self.half else 0, self.dim), np.float32)
             if self.half:
                 loops.gather(*self._views(), touched, wide)
-            step_rows(self._formula.kind, numbers, self._rows.array(np.float32), wide, self.dim, touched, sums)
+            step_rows(self._formula.kind, numbers, self.memory(), wide, self.dim, touched, sums)
             if self.half:
                 loops.scatter(*self._views(), touched, wide)
         if self._index.due:
             self._make_room(self._index.due)
             self._start(*self._index.admit())
 
-    def end_pass(self, pass_id: int) -> int:
-        """Remove rows that were not touched in the last `expire_after` passes, this one included; how many."""
+    def end_pass(self, next_pass: int) -> int:
+        """Remove rows that were not touched in the `expire_after` passes before `next_pass`; how many."""
         self._index.recycle()
         if self.expire_after is None:
             return 0
-        expired = self._index.expire(pass_id - self.expire_after + 1)
+        expired = self._index.expire(next_pass - self.expire_after)
         self._expired += expired
         return expired
 
@@ -215,12 +253,13 @@ class Table:
         index = self._index
         return TableStats(index.rows, index.waiting, self.bytes, self._touches, self._new, self._expired)
 
-    def export(self, chunk: int = 1 << 16) -> Iterator[Chunk]:
-        """All rows in the order of their ids. The table must not change meanwhile; a forked child has its own."""
-        ids, rows, passes = self._index.sorted()
-        for start in range(0, ids.size, chunk):
-            part = slice(start, start + chunk)
-            yield Chunk(ids[part], self._rows.array(np.float32)[rows[part]], passes[part])
+    def export(self) -> Export:
+        """All rows, in the order of their ids."""
+        return Export(self, self._index)
+
+    def memory(self) -> np.ndarray:
+        """A view of the rows by number. Nobody may keep it: while there is one, the table cannot grow."""
+        return self._rows.array(np.float32)
 
     def export_waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids that wait for their row, in order; how often each was touched; their last passes."""
@@ -233,28 +272,33 @@ class Table:
                 f"the checkpoint's rows of table {self.name!r} are {rows.shape[-1]} floats and this job's are {self.width}: "
                 "dim, dtype and optimizer must be those the checkpoint was written with"
             )
-        numbers = np.empty(ids.size, np.int32)
-        done = 0
-        while True:
-            done, _ = self._index.touch(ids, numbers, done, self._rows.lines, self._most, 0, at_once=True)
-            if done == ids.size:
-                break
-            self._make_room(1)
-        self._rows.array(np.float32)[numbers] = rows
+        numbers = self._insert(ids)
+        self.memory()[numbers] = rows
         if self._index.track_passes:
-            self._index.mark(ids, passes, passes)
+            self._index.mark(plain(ids, np.int64), plain(passes, np.int32), plain(passes, np.int32))
 
     def set_values(self, ids: np.ndarray, values: np.ndarray) -> None:
         """Rows with these values and the state of new ones: what a snapshot, which holds no state, gives."""
-        whole = np.zeros((ids.size, self.width), np.float32)
-        self.restore(ids, whole, np.zeros(ids.size, np.int32))
-        rows = self.locate(ids, create=False)
-        table, halves, half = self._views()
-        loops.scatter(table, halves, half, rows, values)
-        loops.reset_state(table, rows, self._lead, self.dim, self._initial)
+        rows = self._insert(ids)
+        loops.scatter(*self._views(), rows, plain(values, np.float32))
+        loops.reset_state(self.memory(), rows, self._lead, self.dim, self._initial)
+
+    def _insert(self, ids: np.ndarray) -> np.ndarray:
+        """Row numbers of ids that have or get a row at once, whatever lies in it."""
+        rows = np.empty(ids.size, np.int32)
+        done = 0
+        while True:
+            done, _ = self._index.touch(plain(ids, np.int64), rows, done, self._rows.lines, self._most, 0, at_once=True)
+            if done == ids.size:
+                break
+            self._make_room(1)
+        if rows.size and rows.min() < 0:
+            raise UmiakError(f"table {self.name!r} was restored twice, an id with a row after the same id without one")
+        return rows
 
     def restore_waiting(self, ids: np.ndarray, touches: np.ndarray, passes: np.ndarray) -> None:
         """Take up what `export_waiting` gave; nothing where ids no longer wait for rows."""
         if self._index.min_count:
+            ids = plain(ids, np.int64)
             self._index.touch(ids, np.empty(ids.size, np.int32), 0, self._rows.lines, self._most, 0)
-            self._index.mark(ids, passes, touches)
+            self._index.mark(ids, plain(passes, np.int32), plain(touches, np.int32))
