@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from umiak.data.columns import Ragged, count
-from umiak.data.usercode import invoke
+from umiak.data.columns import count
 from umiak.errors import InputError, UmiakError
 from umiak.pserver.protocol import Flags, Outcome, TableSpec
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.config import Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import state
+from umiak.trainer import forward, state
 from umiak.trainer.prefetch import Prefetch
 from umiak.trainer.records import Recorder
 from umiak.trainer.saving import Saver
@@ -229,18 +228,12 @@ class Job:
 
     def run(self, batch: Mapping[str, Any]) -> tuple[Any, Any]:
         """The model's output for a batch, and its loss."""
-        output = invoke(self.model, batch, blame=self.model.forward)
-        loss = invoke(self.config.loss, output, batch)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            raise InputError(
-                f"the loss must be a tensor with one value, the mean over the batch, not {_describe(loss)}"
-            )
-        return output, loss
+        return forward.run(self.model, self.config, batch)
 
     def _prepare(self, source: Source, seed: int | None, start: int) -> Iterator[Prepared]:
         shard = Shard(self.trainer, self.trainers)
         for batch in source.batches(self.config.batch_size, shard, seed, start):
-            tensors = {name: _to_tensor(value) for name, value in batch.items()}
+            tensors = forward.to_tensors(batch)
             if self.session.tables.fields is None:
                 self._learn(tensors)
             wanted = self.session.tables.wanted(tensors)
@@ -288,18 +281,3 @@ class Job:
 def mix(seed: int, number: int) -> int:
     """A seed of its own for each pass or trainer."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]) >> 1
-
-
-def _to_tensor(value: Any) -> Any:
-    if isinstance(value, Ragged):
-        return Ragged(_to_tensor(value.values), _to_tensor(value.offsets))
-    array = np.ascontiguousarray(value)
-    if array.dtype.kind in "iu" and array.dtype != np.int64:
-        array = array.astype(np.int64)
-    elif array.dtype == np.float64:
-        array = array.astype(np.float32)
-    return torch.from_numpy(array)
-
-
-def _describe(value: Any) -> str:
-    return f"one of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__

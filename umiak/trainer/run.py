@@ -11,14 +11,13 @@ from typing import Any, TextIO
 
 import torch
 
-from umiak.data.usercode import invoke
-from umiak.errors import InputError
 from umiak.files import DamagedError, read_tensors
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.trainer import checkpoint, snapshot
 from umiak.trainer.ends import LocalEnd, RemoteEnd
+from umiak.trainer.forward import build, choose_device
 from umiak.trainer.job import Job, mix
 from umiak.trainer.records import Curves, Recorder
 from umiak.trainer.saving import Saver
@@ -84,7 +83,7 @@ def open_job(
     torch.set_num_threads(settings.trainer_count)
     services = _connect(settings, assignment)
     torch.manual_seed(settings.seed)
-    model = build(loaded, device)
+    model = build(loaded.config, device)
     session = Session(model, services, device)
     saver = Saver(out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report)
     found = checkpoint.newest(out) if out is not None and assignment.resume else None
@@ -118,23 +117,6 @@ def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
         "out": str(assignment.out or ""),
         "round": session.round,
     }
-
-
-def build(loaded: Loaded, device: torch.device) -> torch.nn.Module:
-    model = invoke(loaded.config.model)
-    if not isinstance(model, torch.nn.Module):
-        raise InputError(f"Config.model must build a torch.nn.Module, not {type(model).__name__}")
-    return model.to(device)
-
-
-def choose_device(use_gpu: bool) -> torch.device:
-    if not use_gpu:
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise InputError(
-            "--use_gpu: torch finds no CUDA device on this machine; leave the flag out to train on the CPU"
-        )
-    return torch.device("cuda")
 
 
 def _connect(settings: Settings, assignment: Assignment) -> list[Placed]:

@@ -18,6 +18,7 @@ from umiak.errors import InputError
 from umiak.nn.sparse import SparseEmbedding, sparse_tables
 from umiak.pserver.placement import merge
 from umiak.pserver.protocol import TableSpec
+from umiak.trainer.forward import to_device
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Tables:
         """The batch and its row positions on the device that computes."""
         if device.type == "cpu":
             return batch, wanted
-        moved = {name: _to_device(value, device) for name, value in batch.items()}
+        moved = {name: to_device(value, device) for name, value in batch.items()}
         keys = {_key(_ids(value)): _key(_ids(moved[name])) for name, value in batch.items()}
         for want in wanted:
             want.index = {keys[key]: index.to(device) for key, index in want.index.items()}
@@ -170,10 +171,6 @@ def _spec(name: str, module: SparseEmbedding) -> TableSpec:
 
 def _ids(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else value.values
-
-
-def _to_device(value: Any, device: torch.device) -> Any:
-    return value.to(device) if isinstance(value, Tensor) else type(value)(*(part.to(device) for part in value))
 
 
 def _key(tensor: Tensor) -> tuple[int, int]:
