@@ -123,6 +123,34 @@ def test_the_best_pass_of_an_auc_is_the_highest() -> None:
     assert progress.best() == (1, 0.8)
 
 
+def test_a_resumed_run_shows_its_earlier_passes_too() -> None:
+    events = job()
+    passes = [event for event in events if event["event"] == "pass"]
+    text = shown([events[0], passes[-1], {**events[-1], "passes": passes}], terminal=False)
+    assert all(value in text for value in ("1.1200", "1.0200", "0.9300"))
+
+
+def test_workers_that_were_there_before_the_model_was_known_keep_their_phase() -> None:
+    progress = Progress()
+    progress.apply({"event": "phase", "worker": 0, "phase": "training"})
+    progress.apply(job()[0])
+    assert progress.phases == {0: "training", 1: "starting", 2: "starting"}
+
+
+def test_the_length_of_a_pass_is_known_from_the_one_before() -> None:
+    progress, lengths = Progress(), []
+    for event in job(batches=4):
+        progress.apply({name: value for name, value in event.items() if name != "batches"})
+        if event["event"] == "round" and event["batch"] == 1:
+            lengths.append(progress.batches())
+    assert lengths == [None, 4, 4]
+
+
+def test_one_of_a_thing_is_not_many() -> None:
+    start = {**job()[0], "workers": 1, "services": 1, "parameters": 1, "tables": 0}
+    assert screen.line(start) == "1 worker, 1 service, 1 parameter; output in out/demo"
+
+
 def test_a_restart_that_repeats_a_pass_counts_it_once() -> None:
     progress = Progress()
     for cost in (2.0, 1.0):

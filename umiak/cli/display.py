@@ -131,8 +131,8 @@ def results(progress: Progress) -> list[Text]:
 
 
 def _size(start: Event) -> str:
-    tables = f", {start['tables']} tables" if start.get("tables") else ""
-    return f"{start['workers']} workers, {start['services']} services, {start['parameters']:,} parameters{tables}"
+    counts = [(start[f"{name}s"], name) for name in ("worker", "service", "parameter", "table")]
+    return ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts if count)
 
 
 def _rate(event: Event) -> str:
@@ -172,7 +172,7 @@ def _pass(progress: Progress) -> RenderableType:
     event: Any = progress.round
     if not event:
         return Text("")
-    batches = event.get("batches")
+    batches = progress.batches()
     row = Table.grid(padding=(0, 2))
     for _ in range(5):
         row.add_column(no_wrap=True)

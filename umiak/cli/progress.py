@@ -27,7 +27,7 @@ class Progress:
         match event["event"]:
             case "start":
                 self.start = event
-                self.phases = dict.fromkeys(range(event["workers"]), "starting")
+                self.phases = dict.fromkeys(range(event["workers"]), "starting") | self.phases
             case "phase":
                 self.phases[event["worker"]] = event["phase"]
             case "round":
@@ -44,7 +44,17 @@ class Progress:
                 self.round = {}
             case "done":
                 self.done = event
+                # A resumed run knows its earlier passes only from here.
+                self.passes = {each["pass"]: each for each in event["passes"]} | self.passes
         self.baseline = event.get("baseline") or self.baseline
+
+    def batches(self) -> int | None:
+        """How many batches the current pass has: as reported, or as many as the pass before had rounds."""
+        if self.round.get("batches"):
+            return int(self.round["batches"])
+        before = self.passes.get(self.round["pass"] - 1, {})
+        earlier = self.passes.get(self.round["pass"] - 2, {})
+        return int(before["round"] - earlier.get("round", 0)) if "round" in before else None
 
     def metrics(self) -> list[tuple[str, str]]:
         """The columns of a table of passes: (train or test, name), cost first, in the order they appeared."""
