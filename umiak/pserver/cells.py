@@ -75,8 +75,12 @@ def touch(
     most: int,
     min_count: int,
     pass_id: int,
+    again: bool,
 ) -> int:
-    """Look up and create; stops before the first id for which there is no cell, row or ticket left."""
+    """Look up and create; stops before the first id for which there is no cell, row or ticket left.
+
+    Touches of ids that wait are counted unless they are made `again`.
+    """
     mask = np.uint64(keys.shape[0] - 1)
     for i in range(start, ids.size):
         if i + AHEAD < ids.size:
@@ -110,7 +114,7 @@ def touch(
             counts[USED] += 1
         if cells[at, PASS] < pass_id:
             cells[at, PASS] = pass_id
-        if where < 0:
+        if where < 0 and not again:
             ticket = np.int32(-1) - where
             waiting[ticket, TOUCHES] += 1
             if waiting[ticket, TOUCHES] == min_count:
@@ -230,16 +234,22 @@ def mark(
     keys: np.ndarray,
     cells: np.ndarray,
     waiting: np.ndarray,
+    counts: np.ndarray,
+    ripe: np.ndarray,
     ids: np.ndarray,
     passes: np.ndarray,
     touches: np.ndarray,
     min_count: int,
 ) -> None:
-    """Set the last pass of known ids, and the touches of those that wait: at most one short of enough."""
+    """Set the last pass of known ids, and the touches of those that wait."""
     mask = np.uint64(keys.shape[0] - 1)
     for i in range(ids.size):
         at = _seek(keys, cells, ids[i], mask)
         where = cells[at, WHERE]
         cells[at, PASS] = passes[i]
         if where < 0:
-            waiting[-1 - where, TOUCHES] = min(touches[i], min_count - 1)
+            ticket = np.int32(-1) - where
+            waiting[ticket, TOUCHES] = touches[i]
+            if touches[i] >= min_count:
+                ripe[counts[RIPE]] = ticket
+                counts[RIPE] += 1

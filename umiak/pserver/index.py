@@ -67,11 +67,13 @@ class RowIndex:
         most: int,
         pass_id: int,
         at_once: bool = False,
+        again: bool = False,
     ) -> tuple[int, np.ndarray]:
         """Write the row number or ticket of each id from `done` on, making rows while there are fewer than `most`.
 
         Returns how far it came, which is short of the end when a row number below `capacity` was not to be had, and the
-        positions of the ids whose rows are new. With `at_once` no id has to wait for its row.
+        positions of the ids whose rows are new. With `at_once` no id has to wait for its row; `again`
+        repeats a lookup from before a restart, which the counts of touches know already.
         """
         new = np.empty(ids.size - done, np.int32)
         self._ripe = _at_least(self._ripe, int(self._counts[RIPE]) + ids.size)
@@ -92,6 +94,7 @@ class RowIndex:
                 most,
                 0 if at_once else self.min_count,
                 pass_id if self.track_passes else -1,
+                again,
             )
             if done < ids.size and self._make_room():
                 continue
@@ -176,7 +179,9 @@ class RowIndex:
 
     def mark(self, ids: np.ndarray, passes: np.ndarray, touches: np.ndarray) -> None:
         """Set what `sorted` or `sorted_waiting` told of ids that are known by now."""
-        cells.mark(*self._views(), self._tickets()[1], ids, passes, touches, self.min_count)
+        self._ripe = _at_least(self._ripe, self.due + ids.size)
+        waiting = self._tickets()[1]
+        cells.mark(*self._views(), waiting, self._counts, self._ripe, ids, passes, touches, self.min_count)
 
 
 def _at_least(array: np.ndarray, size: int) -> np.ndarray:

@@ -127,8 +127,12 @@ class Table:
     def _views(self) -> tuple[np.ndarray, np.ndarray, bool]:
         return self._rows.array(np.float32), self._rows.array(np.uint16), self.half
 
-    def locate(self, ids: np.ndarray, create: bool = True, pass_id: int = 0) -> np.ndarray:
-        """Row numbers of ids, for `gather` and `add`. With `create` the ids count as touched and get rows; else -1 is absent."""
+    def locate(self, ids: np.ndarray, create: bool = True, pass_id: int = 0, again: bool = False) -> np.ndarray:
+        """Row numbers of ids, for `gather` and `add`. With `create` the ids count as touched and get rows; else -1 is absent.
+
+        After a restart, what was located before the checkpoint and is asked for once more is located `again`: `min_count`
+        has counted it already.
+        """
         ids = plain(ids, np.int64)
         rows = np.empty(ids.size, np.int32)
         if not create:
@@ -139,7 +143,7 @@ class Table:
             raise InputError(f"id {bad} is outside table {self.name!r}, which declares {self.vocab} rows: fix the data")
         done = 0
         while True:
-            done, new = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id)
+            done, new = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id, again=again)
             if new.size:
                 self._start(ids[new], rows[new])
             if done == ids.size:
@@ -300,5 +304,5 @@ class Table:
         """Take up what `export_waiting` gave; nothing where ids no longer wait for rows."""
         if self._index.min_count:
             ids = plain(ids, np.int64)
-            self._index.touch(ids, np.empty(ids.size, np.int32), 0, self._rows.lines, self._most, 0)
+            self._index.touch(ids, np.empty(ids.size, np.int32), 0, self._rows.lines, self._most, 0, again=True)
             self._index.mark(ids, plain(passes, np.int32), plain(touches, np.int32))
