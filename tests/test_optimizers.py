@@ -133,7 +133,6 @@ def test_touched_rows_move_as_torch_moves_parameters_and_others_stay(optimizer: 
     ],
     ids=label,
 )
-@torch.sparse.check_sparse_tensor_invariants()
 def test_rows_move_as_torch_moves_them_by_sparse_gradients(optimizer: Optimizer, make: Make) -> None:
     ids = np.arange(20)
     store = table(optimizer)
