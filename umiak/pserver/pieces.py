@@ -81,26 +81,31 @@ def restore(service: Service, source: dict[str, Any]) -> None:
         return
     manifest = json.loads((directory / "manifest.json").read_text())
     pieces = [Piece(**piece) for piece in manifest["pieces"]]
-    same_cut = len(pieces) == service.spec.services
-    wanted = [pieces[service.spec.index]] if same_cut and source["goes_on"] else pieces
+    own_piece = source["goes_on"] and len(pieces) == service.spec.services
+    wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
+    missing = {table.name for table in service.tables}
     for piece in wanted:
         read = read_tensors(directory / piece.name, piece)
         dense |= {name.removeprefix("dense/"): a for name, a in read.arrays.items() if name.startswith("dense/")}
         for table in service.tables:
-            _restore_table(service, table, read, owns_all=len(wanted) == 1)
+            if f"table/{table.name}/ids" in read.arrays:
+                _restore_table(service, table, read, source["goes_on"], owns_all=own_piece)
+                missing.discard(table.name)
         clock = Clock(*json.loads(read.metadata["clock"]))
         service.clock = clock if source["goes_on"] else Clock(clock.step, 0, 0)
         service.round = int(read.metadata["round"]) if source["goes_on"] else 0
+    if missing:
+        raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
     service.dense.restore(dense)
 
 
-def _restore_table(service: Service, table: Table, read: Tensors, owns_all: bool) -> None:
+def _restore_table(service: Service, table: Table, read: Tensors, goes_on: bool, owns_all: bool) -> None:
     prefix = f"table/{table.name}/"
-    if f"{prefix}ids" not in read.arrays:
-        return
     ids, rows, passes = (read.arrays[prefix + part] for part in ("ids", "rows", "passes"))
     waiting = read.arrays.get(f"{prefix}waiting", np.empty((3, 0), np.int64))
+    if not goes_on:  # a new run counts its passes from 0, so all rows were last touched before it
+        passes[:] = waiting[2] = 0
     if not owns_all:
         mine = owned_by(ids, service.spec.row_service, service.spec.row_services)
         ids, rows, passes = ids[mine], rows[mine], passes[mine]
@@ -115,7 +120,9 @@ def _restore_table(service: Service, table: Table, read: Tensors, owns_all: bool
 
 def _restore_snapshot(service: Service, table: Table, directory: Path) -> None:
     """Values only: the state of each row is that of a new one."""
-    described = json.loads((directory / "model.json").read_text())["tables"].get(table.name)
+    model = directory / "model.json"
+    # A snapshot of 2016 has no model.json, and no open tables either.
+    described = json.loads(model.read_text())["tables"].get(table.name) if model.exists() else None
     if described is not None and described["vocab"] is None:
         for piece in described["files"]:
             checked = Piece(piece["name"], piece["bytes"], piece["sha256"])
@@ -123,8 +130,7 @@ def _restore_snapshot(service: Service, table: Table, directory: Path) -> None:
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
             table.set_values(arrays["ids"][mine], arrays["rows"][mine])
         return
-    if table.vocab is None:
-        raise InputError(f"the snapshot {directory} has no open table {table.name!r}: it is of another model")
+    assert table.vocab is not None
     values = np.memmap(directory / table.name, "<f4", "r", SNAPSHOT_HEADER).reshape(-1, table.dim)
     ids = np.arange(table.vocab)
     ids = ids[owned_by(ids, service.spec.row_service, service.spec.row_services)]

@@ -16,6 +16,8 @@ from umiak.errors import InputError, UmiakError
 from umiak.spec.config import Config
 
 _arguments: dict[str, str] = {}
+_beside: set[str] = set()
+"""Modules that stood beside a config loaded earlier in this process: the next config imports its own."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,10 @@ def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
         )
     _arguments.clear()
     _arguments.update(arguments)
+    for name in _beside:
+        sys.modules.pop(name, None)
     before = set(sys.modules)
-    sys.path.insert(0, str(path.parent))
+    sys.path[:] = [str(path.parent), *(entry for entry in sys.path if entry != str(path.parent))]
     spec = importlib.util.spec_from_loader(f"umiak_config_{path.stem}", None, origin=str(path))
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -86,15 +90,16 @@ def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
     config = getattr(module, "config", None)
     if not isinstance(config, Config):
         raise InputError(f"{path} does not define `config`: end it with config = umiak.Config(...)")
-    beside = [
-        Path(file)
+    beside = {
+        name: Path(file)
         for name, imported in list(sys.modules.items())
         if name not in before
         and (file := getattr(imported, "__file__", None))
         and Path(file).parent == path.parent
         and Path(file) != path
-    ]
-    return Loaded(config, path, (path, *sorted(beside)), dict(arguments))
+    }
+    _beside.update(beside)
+    return Loaded(config, path, (path, *sorted(beside.values())), dict(arguments))
 
 
 def _where(error: BaseException, path: Path) -> str:

@@ -156,6 +156,7 @@ def _setup(
             "goes_on": False,
         }
     elif (source := snapshot_to_load(settings)) is not None:
+        snapshot.check_tables(source, session.tables.specs)
         snapshot.load_dense(source, session.parameters, model)
         restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False}
     log.info("Initing parameters..")

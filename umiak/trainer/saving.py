@@ -109,7 +109,13 @@ class Saver:
         if any(spec.vocab is None for spec in self.session.tables.specs):
             for piece in self.session.snapshot(draft.directory):
                 tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "sha256")})
-        model = {"format": 1, "seed": self.seed, "parameters": shapes, "tables": tables}
+        model = {
+            "format": 1,
+            "seed": self.seed,
+            "config_args": dict(self.loaded.arguments),
+            "parameters": shapes,
+            "tables": tables,
+        }
         published = draft.publish(model, self.loaded.files, self.loaded.name)
         if self.save_only_one and self._last is not None and self._last != published:
             shutil.rmtree(self._last, ignore_errors=True)
@@ -118,7 +124,12 @@ class Saver:
 
     def _table(self, spec: TableSpec, directory: Path) -> dict[str, Any]:
         """Write a table with a vocabulary whole; an open one is written by its services."""
-        described: dict[str, Any] = {"dim": spec.dim, "vocab": spec.vocab, "init": spec.init}
+        described: dict[str, Any] = {
+            "dim": spec.dim,
+            "vocab": spec.vocab,
+            "init": spec.init,
+            "dtype": spec.limits["dtype"],
+        }
         if spec.vocab is None:
             described["files"] = []
         else:

@@ -17,6 +17,7 @@ import numpy as np
 
 from umiak.errors import InputError
 from umiak.files import atomic, disk_error, sync_directory, write_json
+from umiak.pserver.protocol import TableSpec
 
 HEADER = struct.Struct("<iIQ")
 NOT_PARAMETERS = {"done", "path.txt", "model.json", "buffers.safetensors"}
@@ -34,10 +35,11 @@ def write_parameter(path: Path, count: int, chunks: Iterable[np.ndarray]) -> Non
 
 
 def read_parameter(path: Path, count: int) -> np.ndarray:
+    """The values of a parameter file, mapped into memory; only if it holds `count` of them."""
     try:
         with path.open("rb") as file:
             header = file.read(HEADER.size)
-            values = np.fromfile(file, "<f4")
+            length = file.seek(0, 2)
     except FileNotFoundError:
         raise InputError(
             f"the snapshot {path.parent} has no file for parameter {path.name!r}: is it of another model?"
@@ -51,9 +53,9 @@ def read_parameter(path: Path, count: int) -> np.ndarray:
         raise InputError(f"{path} is not a parameter file: version {version}, value size {size}")
     if stored != count:
         raise InputError(f"{path} holds {stored} values where the model has {count}: it is a snapshot of another model")
-    if len(values) != count:
-        raise InputError(f"{path} holds {len(values)} of its {count} values: it is damaged")
-    return values
+    if length != HEADER.size + 4 * count:
+        raise InputError(f"{path} is {length} bytes where {count} values take {HEADER.size + 4 * count}: it is damaged")
+    return np.memmap(path, "<f4", "r", HEADER.size) if count else np.empty(0, np.float32)
 
 
 class Draft:
@@ -116,7 +118,24 @@ def find(path: Path, pass_id: int = -1) -> Path:
     found = [entry.parent for entry in path.glob("pass-*/done")]
     if not found:
         raise InputError(f"{path} is neither a snapshot nor an output directory that holds one")
-    return max(found)
+    # The snapshot of a whole pass is newer than those from the middle of it.
+    return max(found, key=lambda snapshot: (snapshot.name[:10], len(snapshot.name) == 10, snapshot.name))
+
+
+def check_tables(snapshot: Path, tables: Iterable[TableSpec]) -> None:
+    """Refuse a snapshot whose tables are not those of the model, before anybody reads their rows."""
+    stored = read_model(snapshot)["tables"]
+    for table in tables:
+        described = stored.get(table.name)
+        if table.vocab is None and described is None:
+            raise InputError(f"the snapshot {snapshot} has no open table {table.name!r}: it is of another model")
+        if described is not None and (described["dim"], described["vocab"]) != (table.dim, table.vocab):
+            raise InputError(
+                f"table {table.name!r} has dim {described['dim']} and num_embeddings {described['vocab']} in the snapshot "
+                f"{snapshot}, but {table.dim} and {table.vocab} in the model: it is a snapshot of another model"
+            )
+        if table.vocab is not None:
+            read_parameter(snapshot / table.name, table.vocab * table.dim)
 
 
 def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any) -> None:
@@ -124,11 +143,16 @@ def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any) -> Non
     import torch
     from safetensors.torch import load_file
 
-    read_model(snapshot)
+    shapes = read_model(snapshot)["parameters"]
     with torch.no_grad():
         for name, parameter in parameters.items():
-            values = torch.from_numpy(read_parameter(snapshot / name, parameter.numel()))
-            parameter.copy_(values.view(parameter.shape))
+            values = read_parameter(snapshot / name, parameter.numel())
+            if shapes.get(name, list(parameter.shape)) != list(parameter.shape):
+                raise InputError(
+                    f"parameter {name!r} is {shapes[name]} in the snapshot {snapshot}, but {list(parameter.shape)} in the "
+                    "model: it is a snapshot of another model"
+                )
+            parameter.copy_(torch.from_numpy(values.astype(np.float32)).view(parameter.shape))
         if (snapshot / "buffers.safetensors").exists():
             stored = load_file(snapshot / "buffers.safetensors")
             for name, buffer in model.named_buffers():
