@@ -31,18 +31,46 @@ class Endpoint:
     def __init__(self, index: int, trainers: int, log_period: int) -> None:
         self.index, self.trainers, self.log_period = index, trainers, log_period
         self.server: FrameServer
+        self.arriving: dict[int, Peer] = {}
+        """Trainers of the next job: they came while some of the last one's had not left yet."""
+        self.early: list[tuple[Peer, Frame]] = []
         self.reset()
 
     def reset(self) -> None:
+        """Forget the job that was; those who wait for the next begin it."""
         self.service: Service | None = None
-        self.peers: dict[int, Peer] = {}
+        self.peers, self.arriving = self.arriving, {}
         self.finished: set[int] = set()
         self.waiting: list[tuple[Peer, Callable[[], None]]] = []
         self.boundary = False
         self.blobs: dict[int, np.ndarray] = {}
+        early, self.early = self.early, []
+        for peer, frame in early:
+            try:
+                self.frame(peer, frame)
+            except FrameError as error:
+                self.server.drop(peer, str(error))
+
+    def gathering(self) -> dict[int, Peer]:
+        """Where a trainer that comes now belongs."""
+        return self.arriving if self.finished else self.peers
 
     def frame(self, peer: Peer, frame: Frame) -> None:
-        if frame.kind is Kind.SETUP:
+        try:
+            self._frame(peer, frame)
+        except FrameError:
+            raise
+        except UmiakError as error:
+            self.abort(error)
+        except Exception as error:
+            log.exception("cannot handle a %s frame of %s", frame.kind.name, peer)
+            what = f"the server cannot handle a {frame.kind.name} frame of {peer} ({error!r}): its log says more"
+            self.abort(UmiakError(what))
+
+    def _frame(self, peer: Peer, frame: Frame) -> None:
+        if self.arriving.get(trainer_of(peer)) is peer:
+            self.early.append((peer, kept(frame)))
+        elif frame.kind is Kind.SETUP:
             self._setup(peer, frame)
         elif frame.kind is Kind.FETCH:
             self._fetch(peer, frame)
@@ -61,6 +89,9 @@ class Endpoint:
 
     def lost(self, peer: Peer, reason: str) -> None:
         trainer = trainer_of(peer)
+        if self.arriving.get(trainer) is peer:
+            del self.arriving[trainer]
+            self.early = [(other, frame) for other, frame in self.early if other is not peer]
         if self.peers.get(trainer) is not peer:
             return
         del self.peers[trainer]
@@ -75,13 +106,14 @@ class Endpoint:
 
     def abort(self, error: UmiakError) -> None:
         """Nobody can go on: tell the others and begin afresh."""
-        others, self.peers = list(self.peers.values()), {}
+        others = list(self.peers.values())
         self.reset()
         for other in others:
-            other.closing = True
-            self.server.send(other, Kind.ERROR, {"message": str(error), "exit_code": error.exit_code})
+            self.server.dismiss(other, error)
 
     def _setup(self, peer: Peer, frame: Frame) -> None:
+        if trainer_of(peer) != 0:
+            raise FrameError("only trainer 0 sets a job up")
         head = frame.json()
         spec = ServiceSpec.from_json(head["spec"])
         if spec.trainers != self.trainers:
@@ -103,7 +135,7 @@ class Endpoint:
         trainer = trainer_of(peer)
         create = FETCH_HEAD.unpack_from(frame.head)[0] != 0
         if service is None or (create and self._held(trainer)):
-            copy = frame._replace(head=memoryview(bytes(frame.head)), body=frame.body.copy())
+            copy = kept(frame)
             self.waiting.append((peer, lambda: self._fetch(peer, copy)))
             return
         ids, _ = self._ids(service, frame, FETCH_HEAD.size)
@@ -133,7 +165,7 @@ class Endpoint:
         service = self._ready(peer)
         trainer = trainer_of(peer)
         if self._held(trainer):
-            copy = frame._replace(head=memoryview(bytes(frame.head)), body=frame.body.copy())
+            copy = kept(frame)
             self.waiting.append((peer, lambda: self._round(peer, copy)))
             return
         round_id, samples, flags, cost = ROUND_HEAD.unpack_from(frame.head)
@@ -190,11 +222,12 @@ class Endpoint:
         self._write(lambda: pieces.write_open_tables(directory, service))
 
     def _write(self, work: Callable[[], Any]) -> None:
-        """Do file work beside the rounds and report its result to trainer 0."""
+        """Do file work beside the rounds and report its result to trainer 0, if it is still there by then."""
+        peer = self.peers.get(0)
 
         def done(result: dict[str, Any]) -> None:
             kind = Kind.ERROR if "message" in result else Kind.DONE
-            if (peer := self.peers.get(0)) is not None:
+            if peer is not None and self.peers.get(0) is peer:
                 self.server.send(peer, kind, result)
 
         write_apart(self.server, work, done)
@@ -230,6 +263,11 @@ class Host:
         for endpoint in self.endpoints:
             endpoint.server = server
 
+    @property
+    def busy(self) -> bool:
+        """Whether trainers are here."""
+        return any(endpoint.peers or endpoint.arriving for endpoint in self.endpoints)
+
     def admit(self, peer: Peer, member: Member) -> None:
         endpoint = self.endpoints[peer.port]
         if member.role != "trainer" or member.job != self.job:
@@ -242,23 +280,23 @@ class Host:
             )
         if not 0 <= member.index < self.trainers:
             raise InputError(f"{member}: trainer ids go from 0 to {self.trainers - 1}")
-        if (other := endpoint.peers.get(member.index)) is not None:
+        if (other := endpoint.gathering().get(member.index)) is not None:
             raise InputError(
                 f"trainer {member.index} is already here, from {other.name}: give each its own --trainer_id"
             )
-        endpoint.peers[member.index] = peer
+        endpoint.gathering()[member.index] = peer
         log.info("worker started, peer = %s", peer.name)
 
     def frame(self, peer: Peer, frame: Frame) -> None:
-        try:
-            self.endpoints[peer.port].frame(peer, frame)
-        except FrameError:
-            raise
-        except UmiakError as error:
-            self.endpoints[peer.port].abort(error)
+        self.endpoints[peer.port].frame(peer, frame)
 
     def lost(self, peer: Peer, reason: str) -> None:
         self.endpoints[peer.port].lost(peer, reason)
+
+
+def kept(frame: Frame) -> Frame:
+    """A copy that outlives the connection's buffer."""
+    return frame._replace(head=memoryview(bytes(frame.head)), body=frame.body.copy())
 
 
 def trainer_of(peer: Peer) -> int:

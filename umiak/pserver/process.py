@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,24 @@ class ServerOptions:
         return asdict(self)
 
 
-def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int | None = None) -> None:
-    """Serve until `lifeline`, a file descriptor, reaches its end (or for ever without one)."""
+def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int) -> None:
+    """Serve until `lifeline`, a file descriptor, reaches its end."""
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+
+    with listening(options) as (server, _):
+        server.watch(lifeline, end)
+        ready()
+        while not ended:
+            server.poll(1.0)
+
+
+@contextlib.contextmanager
+def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
+    """A parameter server on all its addresses, to be polled."""
     addresses = [Address.parse(text) for text in options.addresses]
     tls = tls_for(addresses, options.tls, options.insecure, credentials.server_context)
     log.info("number of parameterServer instances: %d", len(addresses))
@@ -46,18 +63,8 @@ def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int | Non
     host = Host(options.job, options.generation, options.trainers, len(addresses), options.log_period)
     server = FrameServer(listeners, host, options.token.encode(), tls)
     host.attach(server)
-    ended = False
-
-    def end() -> None:
-        nonlocal ended
-        ended = True
-
-    if lifeline is not None:
-        server.watch(lifeline, end)
-    ready()
     try:
-        while not ended:
-            server.poll(1.0)
+        yield server, host
     finally:
         server.close()
         for address in addresses:
@@ -73,6 +80,7 @@ def tls_for(
         return context(Path(directory))
     if not insecure and (remote := [address for address in addresses if not address.is_local]):
         raise InputError(
-            f"{remote[0]} is not on this machine: give --tls DIR (`umiak certs` writes one), or --insecure to do without"
+            f"traffic with {remote[0]} may leave this machine: give --tls DIR (`umiak certs` writes one), "
+            "or --insecure to do without"
         )
     return None

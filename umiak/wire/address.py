@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import logging
 import socket
 import ssl
 import time
@@ -13,7 +14,10 @@ from typing import NamedTuple
 
 from umiak.errors import InputError, RetryError
 
-BUFFER = 4 << 20
+PROBE_SECONDS = 10
+VANISHED_SECONDS = 60
+PATIENCE_SECONDS = 3.0
+log = logging.getLogger("umiak.wire")
 
 
 class Address(NamedTuple):
@@ -74,7 +78,8 @@ def listen(address: Address) -> socket.socket:
 
 def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> socket.socket:
     """Connect, trying again until `seconds` have passed: a server may start after its clients."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    told = False
     while True:
         sock = socket.socket(socket.AF_UNIX) if address.is_unix else None
         try:
@@ -82,26 +87,42 @@ def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> soc
                 sock.connect(address.host)
             else:
                 sock = socket.create_connection((address.host, address.port), timeout=10)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                tune(sock)
                 if tls is not None:
                     sock = tls.wrap_socket(sock, server_hostname=address.host)
             sock.settimeout(None)
             return sock
-        except ssl.SSLError as error:
-            if sock is not None:
-                sock.close()
-            raise InputError(
-                f"{address} and this process do not trust each other ({error.reason}): check --tls on both sides"
-            ) from None
         except OSError as error:
             if sock is not None:
                 sock.close()
-            if time.monotonic() > deadline:
+            # A server that ends during the handshake is one that may come back; any other TLS error stays what it is.
+            if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+                raise distrust(str(address), error) from None
+            passed = time.monotonic() - begun
+            if passed > seconds:
                 raise RetryError(
                     f"cannot reach {address} within {seconds:.0f} s ({error.strerror or error}): is it running?"
                 ) from None
+            if passed > PATIENCE_SECONDS and not told:
+                log.info("waiting up to %.0f s for %s (%s)", seconds, address, error.strerror or error)
+                told = True
             time.sleep(0.05)
+
+
+def tune(sock: socket.socket) -> None:
+    """Small frames leave at once; a machine that vanished is noticed in a minute, however long a round may take."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    limits = {"TCP_KEEPIDLE": PROBE_SECONDS, "TCP_KEEPINTVL": PROBE_SECONDS}
+    limits |= {"TCP_KEEPCNT": VANISHED_SECONDS // PROBE_SECONDS, "TCP_USER_TIMEOUT": 1000 * VANISHED_SECONDS}
+    for name, value in limits.items():
+        if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def distrust(peer: str, error: ssl.SSLError) -> InputError:
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    return InputError(f"{peer} and this process do not trust each other ({reason}): check --tls on both sides")
 
 
 def _holder(port: int) -> str:

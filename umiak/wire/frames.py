@@ -63,7 +63,7 @@ class Frame(NamedTuple):
 def decode_json(head: Buffer) -> dict[str, Any]:
     try:
         value = json.loads(bytes(head).rstrip(b"\0"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError(f"a frame's head is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise FrameError("a frame's head is not a JSON object")
@@ -121,7 +121,7 @@ class Channel:
             else:
                 send_all(self.sock, views)
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._lost(error) from error
 
     def receive(self) -> Frame:
         """The next frame, its body in this connection's own buffer."""
@@ -165,7 +165,7 @@ class Channel:
                     raise ConnectionResetError("the connection was closed")
                 done += count
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._lost(error) from error
 
     def _other(self, kind: Kind, head_size: int, body_size: int) -> dict[str, Any]:
         raw = memoryview(bytearray(head_size + body_size))

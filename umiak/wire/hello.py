@@ -14,10 +14,13 @@ import ssl
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 from umiak.wire import frames
-from umiak.wire.address import Address, connect
-from umiak.wire.frames import Channel, Kind
+from umiak.wire.address import Address, connect, distrust
+from umiak.wire.frames import Channel, FrameError, Kind
+
+ROLES = ("trainer", "worker")
+ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,12 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
             index=int(head["index"]),
             count=int(head["count"]),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError("an incomplete greeting") from None
-    if not hmac.compare_digest(str(head.get("proof", "")), proof(token, nonce, member)):
+    if member.role not in ROLES:
+        raise InputError(f"a greeting of the unknown role {member.role!r}")
+    given = str(head.get("proof", "")).encode(errors="replace")
+    if not hmac.compare_digest(given, proof(token, nonce, member).encode()):
         raise InputError(f"{member}: the proof does not hold, it has another job's token")
     return member
 
@@ -67,15 +73,29 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
 def join(address: Address, member: Member, token: bytes, tls: ssl.SSLContext | None, seconds: float) -> Channel:
     """Connect and greet. A refusal is raised with the server's reason."""
     channel = Channel(connect(address, tls, seconds), str(address))
-    channel.sock.settimeout(30)
-    frame = channel.receive()
-    if frame.kind is not Kind.CHALLENGE:
-        raise frames.FrameError(f"{address} is not a umiak server")
-    nonce = bytes.fromhex(frame.json()["nonce"])
+    try:
+        channel.sock.settimeout(ANSWER_SECONDS)
+        _greet(channel, member, token)
+        channel.sock.settimeout(None)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def _greet(channel: Channel, member: Member, token: bytes) -> None:
+    try:
+        frame = channel.receive()
+        if frame.kind is not Kind.CHALLENGE:
+            raise FrameError(f"it begins with a {frame.kind.name} frame")
+        nonce = bytes.fromhex(str(frame.json().get("nonce")))
+    except (FrameError, ValueError) as error:
+        raise InputError(f"{channel.peer} is not a umiak server ({error}): check --pservers and --port") from None
+    except RetryError as error:
+        if isinstance(error.__cause__, ssl.SSLError):
+            raise distrust(channel.peer, error.__cause__) from None
+        raise RetryError(f"{error} before it said anything: is it a umiak server, and does it use --tls?") from None
     channel.send(Kind.HELLO, {**asdict(member), "version": frames.VERSION, "proof": proof(token, nonce, member)})
     frame = channel.receive()
     if frame.kind is not Kind.WELCOME:
-        channel.close()
         raise frames.reported(frame.json())
-    channel.sock.settimeout(None)
-    return channel

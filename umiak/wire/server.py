@@ -6,6 +6,7 @@ take them. What a frame means is the handler's business.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import selectors
 import socket
@@ -14,8 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from umiak.errors import UmiakError
-from umiak.wire import hello
+from umiak.errors import InputError, UmiakError
+from umiak.wire import credentials, hello
+from umiak.wire.address import tune
 from umiak.wire.frames import (
     HEADER,
     HELLO_LIMIT,
@@ -32,6 +34,7 @@ from umiak.wire.frames import (
 from umiak.wire.hello import Member
 
 GREETING_SECONDS = 10.0
+MAX_STRANGERS = 128
 log = logging.getLogger("umiak.wire")
 
 
@@ -60,6 +63,7 @@ class Peer:
         self.shaken = not self.tls
         self.outgoing: list[memoryview] = []
         self.closing = False
+        """Told why it must go: it is read no more, and closed once it has hung up or has had time to."""
         self._buffer = read_buffer(1 << 13)
         self._need = HEADER.size
         self._got = 0
@@ -126,8 +130,8 @@ class FrameServer:
             else:
                 key.data()
         now = time.monotonic()
-        for peer in [p for p in self.peers if p.member is None and now - p.since > GREETING_SECONDS]:
-            self.drop(peer, "no greeting in time")
+        for peer in [p for p in self.peers if (p.member is None or p.closing) and now - p.since > GREETING_SECONDS]:
+            self.drop(peer, "told to go" if peer.closing else "no greeting in time")
 
     def send(self, peer: Peer, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
         """Queue a frame. Its parts must not change until the peer has answered."""
@@ -141,11 +145,22 @@ class FrameServer:
             return
         self.peers.discard(peer)
         self._selector.unregister(peer.sock)
+        # A forked writer may hold a copy of the socket: closing this one alone would not reach the peer.
+        with contextlib.suppress(OSError):
+            peer.sock.shutdown(socket.SHUT_RDWR)
         peer.sock.close()
-        if peer.member is None:
-            log.warning("refused %s: %s", peer, reason)
-        else:
+        if peer.member is not None:
             self.handler.lost(peer, reason)
+        elif not peer.closing:
+            log.warning("refused %s: %s", peer, reason)
+
+    def dismiss(self, peer: Peer, error: UmiakError) -> None:
+        """Tell a peer why it must go. What it still sends is thrown away, so that the reason is not lost on the way."""
+        if peer.closing:
+            return
+        kind = Kind.REFUSED if peer.member is None else Kind.ERROR
+        peer.closing, peer.since = True, time.monotonic()
+        self.send(peer, kind, {"message": str(error), "exit_code": error.exit_code})
 
     def close(self) -> None:
         for key in list(self._selector.get_map().values()):
@@ -157,28 +172,44 @@ class FrameServer:
     def _accept(self, listener: socket.socket, port: int) -> None:
         try:
             sock, address = listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return
+        except OSError as error:
+            log.warning("cannot accept a connection: %s", error)
+            time.sleep(0.1)  # the listener stays readable: without a pause this would be a busy loop
             return
         name = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this machine"
-        sock.setblocking(False)
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self.tls is not None:
-                sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        try:
+            sock.setblocking(False)
+            if sock.family != socket.AF_UNIX:
+                tune(sock)
+                if self.tls is not None:
+                    sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        except OSError as error:
+            sock.close()
+            log.warning("refused a stranger at %s: %s", name, error)
+            return
         peer = Peer(sock, name, port)
+        strangers = [other for other in self.peers if other.member is None]
+        if len(strangers) >= MAX_STRANGERS:
+            self.drop(min(strangers, key=lambda other: other.since), "too many strangers at once")
         self.peers.add(peer)
         self._selector.register(sock, selectors.EVENT_READ, peer)
         if peer.shaken:
             self.send(peer, Kind.CHALLENGE, {"nonce": peer.nonce.hex()})
 
     def _serve(self, peer: Peer, events: int) -> None:
+        """Whatever one peer sends, the others are served on: no exception leaves here."""
+        if peer not in self.peers:
+            return
         try:
             if not peer.shaken:
                 self._shake(peer)
                 return
             if events & selectors.EVENT_WRITE:
                 self._flush(peer)
+            if peer.closing and events & selectors.EVENT_READ:
+                self._discard(peer)
             while peer in self.peers and not peer.closing and (frame := peer.read()) is not None:
                 peer.heard = time.monotonic()
                 if peer.member is None:
@@ -190,7 +221,11 @@ class FrameServer:
         except (OSError, FrameError) as error:
             self.drop(peer, str(error))
         except UmiakError as error:
-            self._refuse(peer, error)
+            log.warning("refused %s: %s", peer, error)
+            self.dismiss(peer, error)
+        except Exception as error:
+            log.exception("cannot handle what %s sent", peer)
+            self.dismiss(peer, UmiakError(f"the server cannot handle what it was sent ({error!r}): its log says more"))
 
     def _shake(self, peer: Peer) -> None:
         try:
@@ -209,16 +244,16 @@ class FrameServer:
         if frame.kind is not Kind.HELLO:
             raise FrameError(f"a {frame.kind.name} frame where a greeting was expected")
         member = hello.check(frame.json(), self.token, peer.nonce)
+        if isinstance(peer.sock, ssl.SSLSocket) and (worker := credentials.worker_of(peer.sock)) != member.index:
+            raise InputError(f"{member} shows the certificate of worker {worker}: give each its own --tls directory")
         self.handler.admit(peer, member)
         peer.member, peer.limit = member, MAX_BODY
         self.send(peer, Kind.WELCOME, {})
 
-    def _refuse(self, peer: Peer, error: UmiakError) -> None:
-        """Tell the peer why, then close once that has been sent."""
-        kind = Kind.REFUSED if peer.member is None else Kind.ERROR
-        peer.closing = True
-        log.warning("refused %s: %s", peer, error)
-        self.send(peer, kind, {"message": str(error), "exit_code": error.exit_code})
+    def _discard(self, peer: Peer) -> None:
+        with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if not peer.sock.recv(1 << 16):
+                self.drop(peer, "hung up")
 
     def _flush(self, peer: Peer) -> None:
         try:
@@ -227,8 +262,8 @@ class FrameServer:
             self.drop(peer, str(error))
             return
         if empty and peer.closing:
-            self.drop(peer, "told why and closed")
-            return
+            with contextlib.suppress(OSError):
+                peer.sock.shutdown(socket.SHUT_WR)
         wanted = selectors.EVENT_READ if empty else selectors.EVENT_READ | selectors.EVENT_WRITE
         if self._selector.get_key(peer.sock).events != wanted:
             self._selector.modify(peer.sock, wanted, peer)
