@@ -133,6 +133,7 @@ def test_touched_rows_move_as_torch_moves_parameters_and_others_stay(optimizer: 
     ],
     ids=label,
 )
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_rows_move_as_torch_moves_them_by_sparse_gradients(optimizer: Optimizer, make: Make) -> None:
     ids = np.arange(20)
     store = table(optimizer)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from umiak.errors import InputError
+from umiak.pserver.cells import ABSENT
+from umiak.pserver.index import RowIndex
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.rowinit import RowInit
 from umiak.pserver.rowinit import _normal as normal_quantile
@@ -125,6 +127,33 @@ def test_rows_keep_their_values_while_the_table_grows() -> None:
     assert values(table, ids[:1000]).tobytes() == before.tobytes()
     assert (table.locate(ids[:1000]) == first).all()
     assert len(set(table.locate(ids).tolist())) == ids.size
+
+
+@pytest.mark.parametrize("min_count", [0, 2])
+def test_a_crowded_index_finds_what_a_dict_would(min_count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("umiak.pserver.index._FIRST", 16)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        index = RowIndex(min_count, track_passes=True)
+        known: dict[int, int] = {}
+        for pass_id in range(12):
+            ids = rng.choice(rng.choice([40, 400]), 20, replace=False) - 20
+            index.touch(ids, np.empty(20, np.int32), 0, 10**6, 10**6, pass_id)
+            known |= dict.fromkeys(ids.tolist(), pass_id)
+            index.admit()
+            if rng.random() < 0.4:
+                index.expire(pass_id - 1)
+                known = {key: last for key, last in known.items() if last >= pass_id - 1}
+            (rows, numbers, passes), (waiting, _, still) = index.sorted(), index.sorted_waiting()
+            assert dict(zip(rows.tolist() + waiting.tolist(), passes.tolist() + still.tolist(), strict=True)) == known
+            found = np.empty(rows.size, np.int32)
+            index.find(rows, found)
+            assert found.tolist() == numbers.tolist()
+            assert len(set(found.tolist())) == rows.size
+            absent = np.setdiff1d(np.arange(-20, 400), rows)
+            found = np.empty(absent.size, np.int32)
+            index.find(absent, found)
+            assert (found == ABSENT).all()
 
 
 def test_peeking_never_creates_a_row() -> None:
