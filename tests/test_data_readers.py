@@ -148,6 +148,16 @@ def test_truncated_gzip_and_foreign_encodings_are_told(tmp_path: Path) -> None:
         values(read(tmp_path / "b.txt", lambda line: {"x": len(line)}))
 
 
+def test_parquet_damaged_inside_is_told(tmp_path: Path) -> None:
+    path = parquet_file(tmp_path / "a.parquet")
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[4:200] = b"\xff" * 196
+    (tmp_path / "a.parquet").write_bytes(content)
+    for source in (read(path), read(path, lambda row: {"x": row["x"]})):
+        with pytest.raises(InputError, match=r"cannot read .*a\.parquet as Parquet"):
+            values(source)
+
+
 def test_parquet_that_holds_no_numbers_asks_for_parse(tmp_path: Path) -> None:
     for column, message in ((["a", "b"], "'x' holds string, not plain numbers"), ([1, None], "'x' has empty cells")):
         pyarrow.parquet.write_table(pyarrow.table({"x": column}), tmp_path / "a.parquet")

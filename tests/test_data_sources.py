@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from umiak.data import Columns, Ragged, Shard, batch_provider, provider
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 
 SIZE = 103
 
@@ -121,6 +121,15 @@ def test_an_exception_names_the_line_of_the_user(make: Callable[..., Any], tmp_p
     with pytest.raises(InputError) as caught:
         order(make(space["train"]), 4, Shard(), 5)
     assert str(caught.value) == f"train raised ValueError: invalid literal for int() with base 10: 'x' at {file}:6"
+
+
+def test_a_lost_peer_inside_user_code_is_not_blamed_on_the_user() -> None:
+    def remote() -> Iterator[dict[str, Any]]:
+        yield {"i": 1}
+        raise RetryError("the store went away")
+
+    with pytest.raises(RetryError, match="the store went away"):
+        order(provider(remote), 4, Shard(), 5)
 
 
 def test_a_wrong_sample_names_its_number_and_the_function() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,18 @@ def tables(path: str) -> Iterator[Columns]:
             yield Columns({name: _column(path, name, batch.column(name)) for name in batch.schema.names})
 
 
-def _open(path: str) -> Any:
+@contextmanager
+def _open(path: str) -> Iterator[Any]:
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
     try:
-        return ParquetFile(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+        with ParquetFile(path) as file:
+            yield file
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(
+            f"cannot read {path} as Parquet: {str(error).splitlines()[0]}; fetch or write it again"
+        ) from None
 
 
 def _column(path: str, name: str, column: Any) -> np.ndarray | Ragged:

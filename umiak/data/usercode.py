@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any
 
-from umiak.errors import InputError
+from umiak.errors import InputError, UmiakError
 
 
 def run(fn: Callable[..., Iterable[Any]], *arguments: Any) -> Iterator[Any]:
@@ -28,6 +28,11 @@ def run(fn: Callable[..., Iterable[Any]], *arguments: Any) -> Iterator[Any]:
 def call(fn: Callable[[Any], Any], argument: Any, where: str) -> Any:
     """fn(argument), where the argument came from `where`."""
     return _guarded(fn, fn, argument, prefix=f"{where}: ")
+
+
+def invoke(fn: Callable[..., Any], *arguments: Any, blame: Callable[..., Any] | None = None) -> Any:
+    """fn(*arguments); `blame` is the function in whose file the line to name is sought, if that is not fn."""
+    return _guarded(blame or fn, fn, *arguments)
 
 
 def parameters(fn: Callable[..., Any], names: tuple[str, ...]) -> int:
@@ -56,7 +61,7 @@ def named(fn: Callable[..., Any]) -> str:
 def _guarded(fn: Callable[..., Any], action: Callable[..., Any], *arguments: Any, prefix: str = "") -> Any:
     try:
         return action(*arguments)
-    except InputError:
+    except UmiakError:
         raise
     except Exception as error:
         name = getattr(fn, "__name__", type(fn).__name__)
@@ -83,8 +88,3 @@ def _code(fn: Callable[..., Any]) -> CodeType | None:
     while isinstance(inner, partial):
         inner = inner.func
     return getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-
-
-def invoke(fn: Callable[..., Any], *arguments: Any, blame: Callable[..., Any] | None = None) -> Any:
-    """fn(*arguments); `blame` is the function in whose file the line to name is sought, if that is not fn."""
-    return _guarded(blame or fn, fn, *arguments)
