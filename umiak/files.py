@@ -19,17 +19,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from umiak.errors import InputError, UmiakError
+from umiak.errors import DamagedError, InputError
 
 CHUNK = 8 << 20
-_DTYPES = {"F32": np.float32, "F64": np.float64, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
+_FLOATS: dict[str, type[np.generic]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
+_WHOLE: dict[str, type[np.generic]] = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8}
+_DTYPES = {**_FLOATS, **_WHOLE, "BOOL": np.bool_}
 _NAMES = {np.dtype(kind): name for name, kind in _DTYPES.items()}
-
-
-class DamagedError(UmiakError):
-    """A file that is not what was written: short, missing, or with another checksum."""
-
-    exit_code = 75
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,6 @@ def run(argv: list[str]) -> int:
 
     from umiak.trainer import export
 
-    export.export(snapshot, output)
+    export.export(snapshot, output, read.overwrite)
     print(output)
     return 0

@@ -44,7 +44,7 @@ class Tables:
 
     def __init__(self, model: nn.Module, services: int) -> None:
         self.modules = sparse_tables(model)
-        self.specs = [_spec(name, module) for name, module in self.modules.items()]
+        self.specs = [spec_of(name, module) for name, module in self.modules.items()]
         self.services = services
         self.fields: dict[str, tuple[str, ...]] | None = {n: m.fields for n, m in self.modules.items()}
         if not all(self.fields.values()):
@@ -165,7 +165,7 @@ class _Recorder:
         return tuple(self.seen[table])
 
 
-def _spec(name: str, module: SparseEmbedding) -> TableSpec:
+def spec_of(name: str, module: SparseEmbedding) -> TableSpec:
     return TableSpec(name, module.dim, module.init, module.num_embeddings, module.limits)
 
 
