@@ -1,5 +1,10 @@
 """Every error a user can see. A message says what is wrong, where, and what to do; the class decides the exit code."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 
 class UmiakError(Exception):
     """A defect or an unexpected state of the machine."""
@@ -17,3 +22,22 @@ class RetryError(UmiakError):
     """A peer or a resource went away; the same command may well succeed when it is back."""
 
     exit_code = 75
+
+
+class DamagedError(UmiakError):
+    """A file that is not what was written: short, missing, or with another checksum. An older one may be whole."""
+
+    exit_code = 75
+
+
+def describe(error: UmiakError) -> dict[str, Any]:
+    """An error as it travels to another process."""
+    return {"kind": type(error).__name__, "message": str(error), "exit_code": error.exit_code}
+
+
+def described(value: Mapping[str, Any]) -> UmiakError:
+    """The error that `describe` gave, of its own class where that is one of these."""
+    kind = {c.__name__: c for c in (InputError, RetryError, DamagedError)}.get(str(value.get("kind")), UmiakError)
+    error = kind(str(value.get("message", "the peer reported an error without a message")))
+    error.exit_code = int(value.get("exit_code", 1))
+    return error

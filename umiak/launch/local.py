@@ -100,6 +100,7 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
         raise InputError("--mode async is not there yet: leave it out to train in rounds")
     _warm_up()
     remove_unfinished(settings.save_dir)
+    logs.setup(settings.save_dir / "job.log")
     rundir = Path(tempfile.mkdtemp(prefix="umiak-"))
     try:
         plans = plan_workers(settings, rundir, secrets.token_hex(16))

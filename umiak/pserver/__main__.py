@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from umiak import logs
-from umiak.errors import UmiakError
+from umiak.errors import UmiakError, describe
 from umiak.pserver.process import ServerOptions, serve
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     try:
         serve(options, lambda: print(json.dumps({"ready": True}), file=answers), sys.stdin.fileno())
     except UmiakError as error:
-        print(json.dumps({"message": str(error), "exit_code": error.exit_code}), file=answers)
+        print(json.dumps(describe(error)), file=answers)
         return error.exit_code
     return 0
 

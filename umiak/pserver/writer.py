@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from umiak.errors import UmiakError
+from umiak.errors import RetryError, UmiakError, describe
 from umiak.wire.server import FrameServer
 
 
@@ -34,7 +34,7 @@ def write_apart(server: FrameServer, work: Callable[[], Any], done: Callable[[di
         server.unwatch(reading)
         os.close(reading)
         os.waitpid(child, 0)
-        lost = {"message": "the process that wrote a checkpoint was killed", "exit_code": 75}
+        lost = describe(RetryError("the process that wrote a checkpoint was killed"))
         done(json.loads(b"".join(chunks)) if chunks else lost)
 
     server.watch(reading, read)
@@ -44,9 +44,9 @@ def run(work: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"result": work()}
     except UmiakError as error:
-        return {"message": str(error), "exit_code": error.exit_code}
+        return describe(error)
     except Exception as error:
-        return {"message": f"writing failed: {error!r}", "exit_code": 1}
+        return describe(UmiakError(f"writing failed: {error!r}"))
 
 
 def _die_with_parent() -> None:

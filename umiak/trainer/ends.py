@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from umiak.errors import UmiakError
+from umiak.errors import UmiakError, described
 from umiak.pserver import pieces
 from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Flags, Outcome, ServiceSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import run
-from umiak.wire.frames import Channel, Kind, reported
+from umiak.wire.frames import Channel, Kind
 
 Arrays = Sequence[np.ndarray]
 
@@ -83,7 +83,7 @@ class RemoteEnd:
     def _expect_done(self) -> None:
         frame = self.channel.receive()
         if frame.kind is Kind.ERROR:
-            raise reported(frame.json())
+            raise described(frame.json())
         if frame.kind is not Kind.DONE:
             raise UmiakError(f"{self.channel.peer} answered with a {frame.kind.name} frame")
         if head := frame.json():
@@ -146,7 +146,7 @@ class LocalEnd:
             return None
         result = self._results.pop(0)
         if "message" in result:
-            raise reported(result)
+            raise described(result)
         return result["result"]
 
     def close(self) -> None:

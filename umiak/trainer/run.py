@@ -11,14 +11,15 @@ from typing import Any, TextIO
 
 import torch
 
-from umiak.files import DamagedError, read_tensors
+from umiak.errors import DamagedError
+from umiak.files import read_tensors
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.trainer import checkpoint, snapshot
 from umiak.trainer.ends import LocalEnd, RemoteEnd
 from umiak.trainer.forward import build, choose_device
-from umiak.trainer.job import Job, mix
+from umiak.trainer.job import Job, Stopped, mix
 from umiak.trainer.records import Curves, Recorder
 from umiak.trainer.saving import Saver
 from umiak.trainer.session import Placed, Session
@@ -102,6 +103,9 @@ def open_job(
     try:
         yield job
         session.close()
+    except Stopped:
+        session.close()
+        raise
     finally:
         if curves is not None:
             curves.close()

@@ -196,4 +196,4 @@ def check_output(out: Path, resume: bool, overwrite: bool) -> None:
         raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
 
 
-OUTPUTS = ("checkpoints", "metrics.jsonl", "tensorboard", "curves.png", "run.json")
+OUTPUTS = ("checkpoints", "metrics.jsonl", "tensorboard", "curves.png", "run.json", "job.log")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from umiak.errors import RetryError, UmiakError
+from umiak.errors import RetryError, UmiakError, described
 
 Buffer = bytes | bytearray | memoryview | np.ndarray
 
@@ -171,7 +171,7 @@ class Channel:
         raw = memoryview(bytearray(head_size + body_size))
         self.fill(raw)
         if kind is Kind.ERROR:
-            raise reported(decode_json(raw[:head_size]))
+            raise described(decode_json(raw[:head_size]))
         if kind is not Kind.DONE:
             raise FrameError(f"{self.peer} sent an unexpected {kind.name} frame")
         return decode_json(raw[:head_size])
@@ -182,13 +182,6 @@ class Channel:
 
     def close(self) -> None:
         self.sock.close()
-
-
-def reported(head: dict[str, Any]) -> UmiakError:
-    """The error a peer described in an ERROR or REFUSED frame, with its exit code."""
-    error = UmiakError(str(head.get("message", "the peer reported an error without a message")))
-    error.exit_code = int(head.get("exit_code", 1))
-    return error
 
 
 def send_all(sock: socket.socket, views: list[memoryview]) -> None:

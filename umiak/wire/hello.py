@@ -14,7 +14,7 @@ import ssl
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from umiak.errors import InputError, RetryError
+from umiak.errors import InputError, RetryError, described
 from umiak.wire import frames
 from umiak.wire.address import Address, connect, distrust
 from umiak.wire.frames import Channel, FrameError, Kind
@@ -98,4 +98,4 @@ def _greet(channel: Channel, member: Member, token: bytes) -> None:
     channel.send(Kind.HELLO, {**asdict(member), "version": frames.VERSION, "proof": proof(token, nonce, member)})
     frame = channel.receive()
     if frame.kind is not Kind.WELCOME:
-        raise frames.reported(frame.json())
+        raise described(frame.json())

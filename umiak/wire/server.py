@@ -160,7 +160,7 @@ class FrameServer:
             return
         kind = Kind.REFUSED if peer.member is None else Kind.ERROR
         peer.closing, peer.since = True, time.monotonic()
-        self.send(peer, kind, {"message": str(error), "exit_code": error.exit_code})
+        self.send(peer, kind, describe(error))
 
     def close(self) -> None:
         for key in list(self._selector.get_map().values()):

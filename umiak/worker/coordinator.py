@@ -123,7 +123,7 @@ class Coordinator:
             worker.ready, worker.services = True, note["services"]
             self._phase(index, "ready")
             self._start_if_ready()
-        elif kind == "ended" and self.running:
+        elif kind == "ended":
             self._ended(index, note)
 
     def _ended(self, index: int, note: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ class Coordinator:
                 self.server.drop(worker.peer, f"silent for {SILENCE_SECONDS:.0f} s")
         if self.result is None and self._failures:
             first = next((f for f in self._failures if not f.is_consequence), None)
-            if (first is not None and first.code == 2) or now - self._failed_at > BLAME_SECONDS:
+            if first is not None or now - self._failed_at > BLAME_SECONDS:
                 self._judge(first or self._failures[0])
         if self.result is None and not self.running and now - self._gathering_since > GATHER_SECONDS:
             missing = [str(i) for i, worker in enumerate(self.workers) if not worker.ready]

@@ -1,0 +1,76 @@
+"""Running umiak as a user does, in processes of its own, and finding what it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TINY = Path(__file__).with_name("tiny.py")
+
+
+def start(*words: str | Path, pause: float = 0.0, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "umiak.cli.main", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "UMIAK_TEST_PAUSE": str(pause), **environment},
+        start_new_session=True,
+    )
+
+
+def umiak(*words: str | Path, pause: float = 0.0, code: int = 0, timeout: float = 120, **environment: str) -> str:
+    """Run to the end; its standard error if a failure is expected, else its standard output."""
+    process = start(*words, pause=pause, **environment)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        raise
+    assert process.returncode == code, f"exit code {process.returncode}, expected {code}\n{out}\n{err}"
+    return err if code else out
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(x) for path in Path(f"/proc/{pid}/task").glob("*/children") for x in path.read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kill_tree(pid: int) -> None:
+    for each in [pid, *descendants(pid)]:
+        try:
+            os.kill(each, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def wait_until_gone(pids: list[int], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < deadline, f"still running: {[pid for pid in pids if alive(pid)]}"
+        time.sleep(0.05)
+
+
+def snapshot_bytes(out: Path) -> dict[str, bytes]:
+    """Every file of every snapshot below an output directory."""
+    return {str(p.relative_to(out)): p.read_bytes() for p in sorted(out.glob("pass-*/*"))}
