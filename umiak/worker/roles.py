@@ -1,0 +1,225 @@
+"""The two roles on their own, in the foreground: `umiak pserver` and `umiak trainer`. Nobody supervises them here.
+
+Both log to stderr, where whoever started them sends it. UMIAK_JOB and UMIAK_TOKEN, the same for all roles of a job, say
+which job they belong to and prove it; they are read from the environment because command lines are there for all to see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import logging
+import os
+import shlex
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from umiak.errors import InputError, RetryError
+from umiak.logs import GlogFormatter
+from umiak.pserver.process import ServerOptions, listening, tls_for
+from umiak.spec.settings import Settings
+from umiak.wire import credentials
+from umiak.wire.address import Address
+
+ENDING_SECONDS = 20.0
+POLL_SECONDS = 0.5
+SIOCGIFADDR = 0x8915
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+log = logging.getLogger("umiak.worker")
+
+
+def pserver(settings: Settings) -> int:
+    """Serve one job after another until told to end; trainers that are here get a little time to save."""
+    _check(settings)
+    hosts = [_address_of(nic) for nic in settings.nics] or ["0.0.0.0"]
+    options = ServerOptions(
+        job=_job(),
+        generation=None,
+        trainers=settings.num_gradient_servers,
+        addresses=[str(Address(host, port)) for host in dict.fromkeys(hosts) for port in _ports(settings)],
+        token=_token(),
+        tls=_text(credentials.of_worker(settings.tls, 0) if settings.tls else None),
+        insecure=settings.insecure,
+        log_period=settings.log_period_server,
+    )
+    _log_to_stderr()
+    told: list[float] = []
+    with _on_signal(lambda: told.append(time.monotonic())), listening(options) as (server, host):
+        while not told:
+            server.poll(POLL_SECONDS)
+        if host.busy:
+            log.info("told to end: trainers have %.0f s to save and leave; once more to end at once", ENDING_SECONDS)
+        while host.busy and len(told) == 1 and time.monotonic() - told[0] < ENDING_SECONDS:
+            server.poll(POLL_SECONDS)
+    return 0
+
+
+def trainer(settings: Settings) -> int:
+    """Train to the end with the servers of --pservers, or alone with --local."""
+    _check(settings)
+    config = settings.config
+    if config is None:
+        raise InputError("name a config file: umiak trainer CONFIG")
+    if not settings.local and not settings.trainer_id < settings.num_gradient_servers:
+        raise InputError(
+            f"--trainer_id={settings.trainer_id} is not one of {settings.num_gradient_servers} trainers: ids go from 0 to "
+            f"{settings.num_gradient_servers - 1}, and --num_gradient_servers says how many there are"
+        )
+    if settings.seed == 0:
+        raise InputError("--seed=0 would give every trainer another seed: write the same number for all")
+    services = () if settings.local else _services(settings)
+    me, count = (0, 1) if settings.local else (settings.trainer_id, settings.num_gradient_servers)
+    # Servers write their part of a checkpoint themselves, and need not have been started in the same directory.
+    settings = replace(settings, save_dir=settings.save_dir.absolute())
+    if settings.tls is not None:
+        settings = replace(settings, tls=credentials.of_worker(settings.tls, me))
+    # Connecting does this too, but only after the output directory was made.
+    tls_for([address for address, _, _ in services], _text(settings.tls), settings.insecure, credentials.client_context)
+
+    from umiak.spec.load import load
+    from umiak.trainer import checkpoint
+    from umiak.trainer.run import Assignment, ServiceAddress, run
+    from umiak.trainer.saving import check_output
+
+    _log_to_stderr()
+    loaded = load(config, settings.config_args)
+    if me == 0:
+        check_output(settings.save_dir, settings.resume, settings.overwrite)
+        checkpoint.remove_unfinished(settings.save_dir)
+    elif settings.resume and checkpoint.newest(settings.save_dir) is None:
+        raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
+    assignment = Assignment(
+        trainer=me,
+        trainers=count,
+        job=_job(),
+        services=[ServiceAddress(str(address), dense, rows) for address, dense, rows in services],
+        token=_token(),
+        out=settings.save_dir,
+        resume=settings.resume,
+    )
+    stop = _Stop()
+    with _on_signal(stop.request):
+        run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+    return 0
+
+
+def _report(event: dict[str, Any]) -> None:
+    """Everything else that is reported has its line in the log already."""
+    if event["event"] == "checkpoint":
+        log.info("checkpoint of round %d: %s", event["round"], event["path"])
+
+
+class _Stop:
+    """A wish to end. Before the first round there is nothing to save; from then on all trainers stop together."""
+
+    def __init__(self) -> None:
+        self._training = False
+        self._wished = False
+
+    def request(self) -> None:
+        """Called by a signal, so at any point of the program: a user's code must not take what is raised for its own error."""
+        if self._wished:
+            raise KeyboardInterrupt
+        if not self._training:
+            _say("stopped before training began")
+            raise SystemExit(RetryError.exit_code)
+        self._wished = True
+        _say("stopping all trainers with a checkpoint after this round; once more to end at once")
+
+    def requested(self) -> bool:
+        """Asked once in every round."""
+        self._training = True
+        return self._wished
+
+
+def _say(text: str) -> None:
+    """Past the log, whose stream a signal may have interrupted in the middle of a line."""
+    os.write(2, f"umiak: {text}\n".encode())
+
+
+def _check(settings: Settings) -> None:
+    if settings.mode != "sync":
+        raise InputError("--mode async is not there yet: leave it out to train in rounds")
+    if settings.transport != "tcp":
+        raise InputError(f"--transport={settings.transport}: roles on their own talk over TCP; leave it out")
+    last = settings.port + settings.ports_num + settings.ports_num_for_sparse - 1
+    if settings.port < 1 or last > 65535:
+        raise InputError(f"--port={settings.port}: the ports would be {settings.port} to {last}; write 1 to 65535")
+
+
+def _ports(settings: Settings) -> range:
+    return range(settings.port, settings.port + settings.ports_num + settings.ports_num_for_sparse)
+
+
+def _services(settings: Settings) -> list[tuple[Address, bool, bool]]:
+    """Every port of every host in the order that all trainers must share; whether it holds dense blocks, and rows."""
+    if not settings.pservers:
+        raise InputError("--pservers names no host: write --pservers=HOST,HOST in the same order for every trainer")
+    sparse = settings.ports_num_for_sparse
+    services = []
+    for host in settings.pservers:
+        if host.count(":") == 1:
+            raise InputError(f"--pservers={host}: name hosts without ports; --port is the first port of all of them")
+        for number, port in enumerate(_ports(settings)):
+            dense = number < settings.ports_num
+            services.append((Address(host, port), dense, not dense or not sparse))
+    return services
+
+
+def _address_of(nic: str) -> str:
+    """The IPv4 address of an interface; an address is taken as it is."""
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(nic))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            found = fcntl.ioctl(sock.fileno(), SIOCGIFADDR, struct.pack("256s", nic.encode()[:15]))
+        except OSError:
+            names = ", ".join(name for _, name in socket.if_nameindex())
+            raise InputError(
+                f"--nics={nic}: no interface of that name has an IPv4 address; there are {names}, or write an address"
+            ) from None
+    return socket.inet_ntoa(found[20:24])
+
+
+def _text(path: Path | None) -> str | None:
+    return str(path) if path else None
+
+
+def _job() -> str:
+    return os.environ.get("UMIAK_JOB", "umiak")
+
+
+def _token() -> str:
+    return os.environ.get("UMIAK_TOKEN", "")
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(GlogFormatter())
+    logger = logging.getLogger("umiak")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    log.info("commandline: %s", shlex.join(sys.argv))
+
+
+@contextlib.contextmanager
+def _on_signal(call: Callable[[], None]) -> Iterator[None]:
+    """Call back on Ctrl-C and SIGTERM, unless whoever started this process wants them ignored."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: call())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
