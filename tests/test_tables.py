@@ -322,6 +322,21 @@ def test_a_ticket_leads_to_its_row_in_the_next_round_for_every_trainer() -> None
     assert values(table, np.array([1, 2, 3]))[:, 0].tolist() == [0, -2, 0]
 
 
+def test_a_ticket_held_over_the_end_of_a_pass_leads_to_no_other_row() -> None:
+    table = make(SGD(1.0), init={"kind": "constant", "value": 0.0}, min_count=2)
+    held = table.locate(np.array([1]))
+    table.locate(np.array([1]))
+    table.step(1, Clock(1, 1, 0))
+    table.end_pass(1)
+    for _ in range(2):
+        table.locate(np.arange(100, 200))
+        table.step(1, Clock(2, 2, 1))
+    table.add(held, ones(held))
+    table.step(1, Clock(3, 3, 1))
+    assert values(table, np.array([1]))[0, 0] == -1
+    assert not values(table, np.arange(100, 200)).any()
+
+
 def test_what_was_located_before_a_checkpoint_does_not_count_twice() -> None:
     undisturbed = make(SGD(1.0), min_count=3)
     for step in range(1, 3):
