@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -163,7 +164,7 @@ def test_a_disk_that_fills_during_training_ends_the_job_and_keeps_the_last_check
     umiak(*job, "--out", tmp_path / "whole")
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", small], check=True)
     try:
         process = start(*job, "--out", small / "run", pause=0.05)
         try:
@@ -172,13 +173,9 @@ def test_a_disk_that_fills_during_training_ends_the_job_and_keeps_the_last_check
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             filler = small / "filler"
-            with filler.open("wb") as file:
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while True:
-                    try:
-                        file.write(b"\0" * 4096)
-                        file.flush()
-                    except OSError:
-                        break
+                    file.write(b"\0" * 4096)
             _, err = process.communicate(timeout=60)
         finally:
             kill_tree(process.pid)

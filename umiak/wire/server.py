@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from umiak.errors import InputError, UmiakError
+from umiak.errors import InputError, UmiakError, describe
 from umiak.wire import credentials, hello
 from umiak.wire.address import tune
 from umiak.wire.frames import (
@@ -219,7 +219,8 @@ class FrameServer:
                 if not peer.tls:
                     break
         except (OSError, FrameError) as error:
-            self.drop(peer, str(error))
+            tls = isinstance(error, ssl.SSLError) and error.reason
+            self.drop(peer, tls.replace("_", " ").lower() if tls else str(error))
         except UmiakError as error:
             log.warning("refused %s: %s", peer, error)
             self.dismiss(peer, error)
