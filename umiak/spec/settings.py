@@ -92,7 +92,7 @@ FLAGS = {
     "start_pass": Flag("go on from the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
     "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
     "resume": Flag("go on from the last checkpoint in the output directory", RUNS),
-    "overwrite": Flag("replace what is there", ("train", "certs", "export", "predict")),
+    "overwrite": Flag("replace what is there", (*TRAINERS, "certs", "export", "predict")),
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
     "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
     "mode": Flag("sync: rounds; async: every message at once", RUNS, choices=("sync", "async")),

@@ -88,7 +88,7 @@ class Job:
         """One round with the gradients that backward() left; the mean cost of the round over all trainers."""
         if self._current is None or self._prefetch is None:
             raise InputError("job.step() was called twice for one batch, or before the first")
-        cost = float(loss)
+        cost = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(cost):
             raise self._not_finite(cost)
         self.totals.add(cost, self._current.samples, output, self._current.batch)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umiak.errors import InputError, RetryError
 from umiak.logs import GlogFormatter
@@ -28,6 +28,9 @@ from umiak.pserver.process import ServerOptions, listening, tls_for
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 from umiak.wire.address import Address
+
+if TYPE_CHECKING:
+    from umiak.trainer.run import Assignment
 
 ENDING_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -64,10 +67,26 @@ def pserver(settings: Settings) -> int:
 
 def trainer(settings: Settings) -> int:
     """Train to the end with the servers of --pservers, or alone with --local."""
-    _check(settings)
     config = settings.config
     if config is None:
         raise InputError("name a config file: umiak trainer CONFIG")
+    settings, assignment = assign(settings)
+
+    from umiak.spec.load import load
+    from umiak.trainer.run import run
+
+    _log_to_stderr()
+    loaded = load(config, settings.config_args)
+    claim_output(settings, assignment)
+    stop = _Stop()
+    with _on_signal(stop.request):
+        run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+    return 0
+
+
+def assign(settings: Settings) -> tuple[Settings, Assignment]:
+    """A trainer's place in its job, and its settings with what follows from that place. Nothing is written."""
+    _check(settings)
     if not settings.local and not settings.trainer_id < settings.num_gradient_servers:
         raise InputError(
             f"--trainer_id={settings.trainer_id} is not one of {settings.num_gradient_servers} trainers: ids go from 0 to "
@@ -84,19 +103,9 @@ def trainer(settings: Settings) -> int:
     # Connecting does this too, but only after the output directory was made.
     tls_for([address for address, _, _ in services], _text(settings.tls), settings.insecure, credentials.client_context)
 
-    from umiak.spec.load import load
-    from umiak.trainer import checkpoint
-    from umiak.trainer.run import Assignment, ServiceAddress, run
-    from umiak.trainer.saving import check_output
+    from umiak.trainer.run import Assignment, ServiceAddress
 
-    _log_to_stderr()
-    loaded = load(config, settings.config_args)
-    if me == 0:
-        check_output(settings.save_dir, settings.resume, settings.overwrite)
-        checkpoint.remove_unfinished(settings.save_dir)
-    elif settings.resume and checkpoint.newest(settings.save_dir) is None:
-        raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
-    assignment = Assignment(
+    return settings, Assignment(
         trainer=me,
         trainers=count,
         job=_job(),
@@ -105,10 +114,18 @@ def trainer(settings: Settings) -> int:
         out=settings.save_dir,
         resume=settings.resume,
     )
-    stop = _Stop()
-    with _on_signal(stop.request):
-        run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
-    return 0
+
+
+def claim_output(settings: Settings, assignment: Assignment) -> None:
+    """See that the output directory can be used; trainer 0 also makes it ready."""
+    from umiak.trainer import checkpoint
+    from umiak.trainer.saving import check_output
+
+    if assignment.trainer == 0:
+        check_output(settings.save_dir, settings.resume, settings.overwrite)
+        checkpoint.remove_unfinished(settings.save_dir)
+    elif settings.resume and checkpoint.newest(settings.save_dir) is None:
+        raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
 
 
 def _report(event: dict[str, Any]) -> None:
