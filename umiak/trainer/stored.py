@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from umiak.errors import InputError
-from umiak.files import DamagedError, Piece, read_tensors
+from umiak.errors import DamagedError, InputError
+from umiak.files import Piece, read_tensors
 from umiak.pserver.rowinit import RowInit
 from umiak.trainer.snapshot import read_parameter
 
