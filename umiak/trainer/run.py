@@ -82,33 +82,35 @@ def open_job(
     me, out = assignment, assignment.out
     device = choose_device(settings.use_gpu)
     torch.set_num_threads(settings.trainer_count)
-    services = _connect(settings, assignment)
-    torch.manual_seed(settings.seed)
-    model = build(loaded.config, device)
-    session = Session(model, services, device)
-    saver = Saver(out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report)
-    found = checkpoint.newest(out) if out is not None and assignment.resume else None
-    if me.trainer == 0:
-        _setup(session, model, loaded, settings, assignment, saver, found)
-    session.pull()
-    torch.manual_seed(mix(settings.seed, me.trainer))
-    curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
-    recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
-    job = Job(loaded, model, session, settings, me.trainer, me.trainers, recorder, saver, stop_requested)
-    if found is not None:
-        job.restore(_blob(found, me.trainer))
-        log.info("going on from %s", found)
-    if me.trainer == 0 and me.generation == 0:
-        report(_start_event(session, assignment))
-    try:
-        yield job
-        session.close()
-    except Stopped:
-        session.close()
-        raise
-    finally:
-        if curves is not None:
-            curves.close()
+    with _connected(settings, assignment) as services:
+        torch.manual_seed(settings.seed)
+        model = build(loaded.config, device)
+        session = Session(model, services, device)
+        saver = Saver(
+            out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report
+        )
+        found = checkpoint.newest(out) if out is not None and assignment.resume else None
+        if me.trainer == 0:
+            _setup(session, model, loaded, settings, assignment, saver, found)
+        session.pull()
+        torch.manual_seed(mix(settings.seed, me.trainer))
+        curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
+        recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
+        job = Job(loaded, model, session, settings, me.trainer, me.trainers, recorder, saver, stop_requested)
+        if found is not None:
+            job.restore(_blob(found, me.trainer))
+            log.info("going on from %s", found)
+        if me.trainer == 0 and me.generation == 0:
+            report(_start_event(session, assignment))
+        try:
+            yield job
+            session.close()
+        except Stopped:
+            session.close()
+            raise
+        finally:
+            if curves is not None:
+                curves.close()
 
 
 def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
@@ -123,20 +125,25 @@ def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
     }
 
 
-def _connect(settings: Settings, assignment: Assignment) -> list[Placed]:
+@contextlib.contextmanager
+def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Placed]]:
+    """The services of a job. Connections are closed at the end in any case, so that servers see who has gone."""
     if not assignment.services:
-        return [Placed(LocalEnd(), dense=True, rows=True)]
+        yield [Placed(LocalEnd(), dense=True, rows=True)]
+        return
     addresses = [Address.parse(service.address) for service in assignment.services]
     directory = str(settings.tls) if settings.tls else None
     tls = tls_for(addresses, directory, settings.insecure, credentials.client_context)
     member = Member(assignment.job, assignment.generation, "trainer", assignment.trainer, assignment.trainers)
     token = assignment.token.encode()
     placed = []
-    for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
-        channel = hello.join(address, member, token, None if address.is_unix else tls, CONNECT_SECONDS)
-        log.info("pserver %d %s", index, address)
-        placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
-    return placed
+    with contextlib.ExitStack() as channels:
+        for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
+            channel = hello.join(address, member, token, None if address.is_unix else tls, CONNECT_SECONDS)
+            channels.callback(channel.close)
+            log.info("pserver %d %s", index, address)
+            placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
+        yield placed
 
 
 def _setup(
