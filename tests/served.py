@@ -9,9 +9,10 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from umiak.wire import hello
-from umiak.wire.address import Address, listen
+from umiak.wire.address import Address, connect, listen
 from umiak.wire.frames import Channel, Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Handler, Peer
@@ -47,7 +48,7 @@ class Served:
 
     def knock(self) -> socket.socket:
         """A connection that has said nothing yet."""
-        return socket.create_connection(self.address, timeout=10)
+        return connect(self.address, None, 5.0)
 
     def join(self, index: int = 0, tls: ssl.SSLContext | None = None, **changes: object) -> Channel:
         member = {"job": JOB, "generation": 0, "role": "trainer", "index": index, "count": 2, **changes}
@@ -83,11 +84,13 @@ class _Lines(logging.Handler):
 
 
 @contextlib.contextmanager
-def served(handler: Handler | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Served]:
-    """Serve on a free port of this machine. Fails if the serving thread dies of anything a test did to it."""
+def served(
+    handler: Handler | None = None, tls: ssl.SSLContext | None = None, unix: Path | None = None
+) -> Iterator[Served]:
+    """Serve on a free port, or on a unix socket. Fails if the serving thread dies of anything a test did to it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = Address("127.0.0.1", free.getsockname()[1])
+        address = Address(str(unix)) if unix else Address("127.0.0.1", free.getsockname()[1])
     handler = handler or Echo()
     server = FrameServer([listen(address)], handler, TOKEN, tls)
     handler.attach(server)  # type: ignore[attr-defined]
