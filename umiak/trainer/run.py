@@ -16,7 +16,7 @@ from umiak.files import read_tensors
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint, snapshot
+from umiak.trainer import checkpoint, snapshot, state
 from umiak.trainer.ends import LocalEnd, RemoteEnd
 from umiak.trainer.forward import build, choose_device
 from umiak.trainer.job import Job, Stopped, mix
@@ -85,13 +85,17 @@ def open_job(
     with _connected(settings, assignment) as services:
         torch.manual_seed(settings.seed)
         model = build(loaded.config, device)
+        source = snapshot_to_load(settings)
+        if source is not None:
+            # Every trainer does this: buffers and frozen parameters do not come from the servers.
+            snapshot.load_dense(source, dict(model.named_parameters()), model)
         session = Session(model, services, device)
         saver = Saver(
             out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report
         )
         found = checkpoint.newest(out) if out is not None and assignment.resume else None
         if me.trainer == 0:
-            _setup(session, model, loaded, settings, assignment, saver, found)
+            _setup(session, loaded, settings, assignment, saver, found, source)
         session.pull()
         torch.manual_seed(mix(settings.seed, me.trainer))
         curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
@@ -100,6 +104,8 @@ def open_job(
         if found is not None:
             job.restore(_blob(found, me.trainer))
             log.info("going on from %s", found)
+        elif settings.init_from is not None:
+            state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
         if me.trainer == 0 and me.generation == 0:
             report(_start_event(session, assignment))
         try:
@@ -148,12 +154,12 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Plac
 
 def _setup(
     session: Session,
-    model: torch.nn.Module,
     loaded: Loaded,
     settings: Settings,
     assignment: Assignment,
     saver: Saver,
     found: Path | None,
+    source: Path | None,
 ) -> None:
     """Trainer 0 gives the services their first values: fresh, of a checkpoint, or of a snapshot."""
     restore: dict[str, Any] | None = None
@@ -166,9 +172,8 @@ def _setup(
             "directory": str(checkpoint.find(settings.init_from).resolve()),
             "goes_on": False,
         }
-    elif (source := snapshot_to_load(settings)) is not None:
+    elif source is not None:
         snapshot.check_tables(source, session.tables.specs)
-        snapshot.load_dense(source, session.parameters, model)
         restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False}
     log.info("Initing parameters..")
     config = loaded.config

@@ -35,10 +35,16 @@ def unpack(blob: bytes, model: nn.Module) -> tuple[Position, np.ndarray]:
     """Put random state and buffers back; the position and the totals of the pass so far."""
     size = int.from_bytes(blob[:8], "little")
     metadata = json.loads(blob[8 : 8 + size])["__metadata__"]
-    tensors = load(blob)
+    tensors = unpack_buffers(blob, model)
+    torch.set_rng_state(tensors["random"])
+    return Position(**json.loads(metadata["position"])), tensors["totals"].numpy()
+
+
+def unpack_buffers(blob: bytes, model: nn.Module) -> dict[str, torch.Tensor]:
+    """Put the buffers alone back: a new run that begins with this model. Returns everything the blob holds."""
+    tensors: dict[str, torch.Tensor] = load(blob)
     for name, value in model.named_buffers():
         if f"buffer:{name}" not in tensors:
             raise InputError(f"the checkpoint has no buffer {name!r}: it is of another model")
         value.copy_(tensors[f"buffer:{name}"])
-    torch.set_rng_state(tensors["random"])
-    return Position(**json.loads(metadata["position"])), tensors["totals"].numpy()
+    return tensors
