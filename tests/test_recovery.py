@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import TINY, alive, descendants, kill_tree, snapshot_bytes, start, umiak, wait_until_gone
+from tests.processes import TINY, alive, children, descendants, kill_tree, snapshot_bytes, start, umiak, wait_until_gone
 
 PASSES = 5
 PAUSE = 0.03
@@ -56,7 +56,9 @@ def kill_one(launcher: int, draw: random.Random) -> str:
     """Kill one process of a job, or all of it at once."""
     below = [pid for pid in descendants(launcher) if alive(pid)]
     kind = draw.choice(["any", "any", "any", "any", "launcher", "all"])
-    victims = [launcher] if kind == "launcher" or not below else [launcher, *below] if kind == "all" else [draw.choice(below)]
+    victims = (
+        [launcher] if kind == "launcher" or not below else [launcher, *below] if kind == "all" else [draw.choice(below)]
+    )
     for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -71,3 +73,45 @@ def test_kill_9_at_random_moments_changes_no_byte(tmp_path: Path, undisturbed: d
     killed = run_with_kills(tmp_path / "run", random.Random(seed), KILLS // 3)
     assert len(killed) >= KILLS // 3 - 2, "the run ended before enough was killed"
     assert snapshot_bytes(tmp_path / "run") == undisturbed
+
+
+def test_a_silent_worker_is_replaced_and_no_byte_changes(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    process = start(*map(str, JOB), "--out", tmp_path / "run", pause=PAUSE)
+    try:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "run").glob("pass-*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        supervisor = children(process.pid)[-1]
+        os.kill(supervisor, signal.SIGSTOP)
+        below = descendants(supervisor)
+        for pid in below:
+            os.kill(pid, signal.SIGSTOP)
+        out, _ = process.communicate(timeout=90)
+    finally:
+        kill_tree(process.pid)
+    assert process.returncode == 0 and "silent" in out
+    wait_until_gone([supervisor, *below])
+    assert snapshot_bytes(tmp_path / "run") == undisturbed
+
+
+def test_a_failure_that_repeats_ends_the_job_with_its_cause(tmp_path: Path) -> None:
+    path = tmp_path / "config.py"
+    dies = "class Dies(Model):\n    def forward(self, batch):\n        import os, signal\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    path.write_text(f"{TINY.read_text()}\nimport dataclasses\n{dies}config = dataclasses.replace(config, model=Dies)\n")
+    message = umiak("train", path, "--workers", "2", "--out", tmp_path / "run", code=1)
+    assert "trainer of worker" in message and "SIGKILL" in message and "3 times" in message
+
+
+def test_the_first_round_comes_within_12_seconds(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    process = start("train", TINY, "--workers", "3", "--passes", "1", "--log_period", "1", "--out", tmp_path / "run")
+    try:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        while not metrics.exists() or '"round"' not in metrics.read_text():
+            assert time.monotonic() - begun < 12
+            time.sleep(0.02)
+        print(f"first round after {time.monotonic() - begun:.1f} s")
+        process.communicate(timeout=60)
+    finally:
+        kill_tree(process.pid)

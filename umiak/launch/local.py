@@ -176,14 +176,22 @@ def _coordinate(
 ) -> None:
     """Keep the supervisors alive and the coordinator going until the job has a result; then see everything end."""
     children: dict[int, int] = {}
+    joined: set[int] = set()
     gc.collect()
     gc.freeze()
     try:
         while coordinator.result is None:
             for index, plan in enumerate(plans):
+                here = coordinator.workers[index].peer is not None
                 if index in children and os.waitpid(children[index], os.WNOHANG)[0]:
-                    del children[index]
-                if index not in children and coordinator.workers[index].peer is None:
+                    _kill_group(children.pop(index))
+                    joined.discard(index)
+                if here:
+                    joined.add(index)
+                elif index in joined and index in children:
+                    # It was given up for silence: stopped, not dead.
+                    _kill_group(children[index])
+                elif index not in children:
                     children[index] = _fork_supervisor(plan, settings, loaded, server)
             if stop.is_set() and not coordinator.stopping:
                 coordinator.stop()
@@ -196,9 +204,15 @@ def _coordinate(
     finally:
         server.close()
         for pid in children.values():
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
+            _kill_group(pid)
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
+
+
+def _kill_group(pid: int) -> None:
+    """End a supervisor and whatever it started: they are one process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, server: FrameServer) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
-from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import write_apart
 from umiak.wire.frames import Frame, FrameError, Kind
@@ -133,19 +133,16 @@ class Endpoint:
     def _fetch(self, peer: Peer, frame: Frame) -> None:
         service = self.service
         trainer = trainer_of(peer)
-        create = FETCH_HEAD.unpack_from(frame.head)[0] != 0
-        if service is None or (create and self._held(trainer)):
+        how, dense = FETCH_HEAD.unpack_from(frame.head)
+        if how not in Fetch._value2member_map_:
+            raise FrameError(f"a FETCH of unknown kind {how} from {peer}")
+        if service is None or (how != Fetch.PEEK and self._held(trainer)):
             copy = kept(frame)
             self.waiting.append((peer, lambda: self._fetch(peer, copy)))
             return
         ids, _ = self._ids(service, frame, FETCH_HEAD.size)
-        parts: list[np.ndarray] = [service.dense.values] if FETCH_HEAD.unpack_from(frame.head)[1] else []
-        if create:
-            service.want(trainer, ids)
-            service.begin(trainer)
-            parts += service.rows(trainer)
-        else:
-            parts += service.peek(ids)
+        parts = [service.dense.values] if dense else []
+        parts += service.fetch(trainer, ids, Fetch(how))
         self.server.send(peer, Kind.REPLY, self._reply(Outcome(service.round, 0, Flags.NONE, 0.0)), parts)
 
     def _held(self, trainer: int) -> bool:

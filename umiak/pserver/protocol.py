@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import asdict, dataclass, field
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple
 
 ROUND_HEAD = struct.Struct("<QIId")
@@ -28,6 +28,17 @@ class Flags(IntFlag):
     """Somebody wants a checkpoint after this round."""
     STOP = 4
     """Somebody was told to stop: checkpoint after this round, then end."""
+
+
+class Fetch(IntEnum):
+    """What a FETCH does to the rows it names."""
+
+    PEEK = 0
+    """Nothing: a test."""
+    CREATE = 1
+    """They are touched, made if need be, and become the trainer's current ones."""
+    AGAIN = 2
+    """The same, but the touch was counted before: they are asked for once more."""
 
 
 class Outcome(NamedTuple):

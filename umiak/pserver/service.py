@@ -12,7 +12,7 @@ import numpy as np
 from umiak.errors import InputError, UmiakError
 from umiak.pserver.dense import DenseStore
 from umiak.pserver.optimizers import Clock
-from umiak.pserver.protocol import Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.table import Table
 from umiak.spec.optim import optimizer_from_json, options_from_json
 
@@ -51,16 +51,20 @@ class Service:
         self._samples = 0
         self._sums: list[np.ndarray | None] = [None] * spec.trainers
 
-    def want(self, trainer: int, ids: list[np.ndarray]) -> None:
+    def want(self, trainer: int, ids: list[np.ndarray], again: bool = False) -> None:
         """Find or create the rows a trainer's next batch needs; they become its current ones when the round ends."""
         self._next[trainer] = [
-            table.locate(wanted, create=True, pass_id=self.clock.pass_id)
+            table.locate(wanted, create=True, pass_id=self.clock.pass_id, again=again)
             for table, wanted in zip(self.tables, ids, strict=True)
         ]
 
-    def begin(self, trainer: int) -> None:
-        """The rows wanted become current without a round: the first batch of a pass."""
+    def fetch(self, trainer: int, ids: list[np.ndarray], how: Fetch) -> list[np.ndarray]:
+        """Rows without a round: for a test, or for the first batch of a pass."""
+        if how is Fetch.PEEK:
+            return self._peek(ids)
+        self.want(trainer, ids, again=how is Fetch.AGAIN)
         self._current[trainer] = self._next[trainer]
+        return self.rows(trainer)
 
     def contribute(self, trainer: int, round_id: int, part: Contribution) -> bool:
         """Take one trainer's part; True when the round is complete."""
@@ -130,8 +134,7 @@ class Service:
             found.append(out)
         return found
 
-    def peek(self, ids: list[np.ndarray]) -> list[np.ndarray]:
-        """Rows for a test: nothing is created."""
+    def _peek(self, ids: list[np.ndarray]) -> list[np.ndarray]:
         found = []
         for table, wanted in zip(self.tables, ids, strict=True):
             out = np.empty((wanted.size, table.dim), np.float32)

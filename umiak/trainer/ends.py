@@ -10,7 +10,7 @@ import numpy as np
 
 from umiak.errors import UmiakError, described
 from umiak.pserver import pieces
-from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import run
 from umiak.wire.frames import Channel, Kind
@@ -22,7 +22,7 @@ class End(Protocol):
     """Calls come in pairs: what is sent to all services first is then received from all of them."""
 
     def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None: ...
-    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None: ...
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None: ...
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None: ...
@@ -48,8 +48,8 @@ class RemoteEnd:
         self.channel.send(Kind.SETUP, {"spec": spec.to_json(), "restore": restore}, [values])
         self._expect_done()
 
-    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None:
-        head = FETCH_HEAD.pack(create, dense) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
+        head = FETCH_HEAD.pack(how, dense) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
         self.channel.send(Kind.FETCH, head, ids)
 
     def send_round(
@@ -108,14 +108,9 @@ class LocalEnd:
         if restore:
             pieces.restore(self.service, restore)
 
-    def send_fetch(self, ids: Arrays, create: bool, dense: bool) -> None:
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
         parts = [self.service.dense.values] if dense else []
-        if create:
-            self.service.want(0, list(ids))
-            self.service.begin(0)
-            parts += self.service.rows(0)
-        else:
-            parts += self.service.peek(list(ids))
+        parts += self.service.fetch(0, list(ids), how)
         self._answer = Outcome(self.service.round, 0, Flags.NONE, 0.0), parts
 
     def send_round(

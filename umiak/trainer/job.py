@@ -21,7 +21,7 @@ import torch
 
 from umiak.data.columns import count
 from umiak.errors import InputError, UmiakError
-from umiak.pserver.protocol import Flags, Outcome, TableSpec
+from umiak.pserver.protocol import Fetch, Flags, Outcome, TableSpec
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.config import Shard, Source
 from umiak.spec.load import Loaded
@@ -112,7 +112,7 @@ class Job:
         try:
             self._following = self._prefetch.next()
             if self._following is not None:
-                self.session.begin(self._following)
+                self.session.begin(self._following, again=self.position.rounds > 0)
             while self._following is not None:
                 self._current, self._outcome = self._following, None
                 yield self._current.batch
@@ -161,11 +161,10 @@ class Job:
             return
         period = self.settings.test_period
         saving = self._save_is_due()
-        if saving or (period and self.position.rounds % period == 0):
+        testing = self.config.test is not None and (saving or (period > 0 and self.position.rounds % period == 0))
+        if testing:
             tested, _ = self.test()
             self.recorder.test(tested.samples, tested.values() or {"cost": 0.0})
-            if self._following is not None:
-                self.session.begin(self._following)
         if saving:
             inner = self.position.rounds // self.settings.saving_period_by_batches
             self.saver.snapshot(self.position.pass_id, inner)
@@ -173,6 +172,9 @@ class Job:
             self._checkpoint()
         if Flags.STOP in flags:
             self._stop()
+        if testing and self._following is not None:
+            # The test has used the room for rows; only now, because this releases rows for the other trainers too.
+            self.session.begin(self._following, again=True)
 
     def _end_pass(self) -> None:
         merged = self.totals.values(self.session.reduce(self.totals.vector))
@@ -218,9 +220,10 @@ class Job:
         try:
             with torch.no_grad():
                 while (prepared := prefetch.next()) is not None:
-                    rows = self.session.fetch(prepared.wanted, create=False)
+                    rows = self.session.fetch(prepared.wanted, Fetch.PEEK)
                     self.session.tables.bind(prepared.wanted, rows, grad=False, device=self.session.device)
                     output, loss = self.run(prepared.batch)
+                    self.recorder.alive()
                     yield prepared, output, loss
         finally:
             self.model.train()

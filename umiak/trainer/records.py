@@ -66,6 +66,12 @@ class Recorder:
         self._last = self._begun = time.monotonic()
         self._samples = 0
 
+    def alive(self) -> None:
+        """Tell whoever watches that work goes on outside rounds."""
+        if time.monotonic() - self._last > REPORT_SECONDS:
+            self._last = time.monotonic()
+            self.report({"event": "alive"})
+
     def begin_pass(self, totals: Totals) -> None:
         self._begun = time.monotonic()
         self._before = totals.vector.copy()

@@ -17,7 +17,7 @@ from torch import nn
 from umiak import logs
 from umiak.errors import InputError
 from umiak.files import disk_error
-from umiak.pserver.protocol import TableSpec
+from umiak.pserver.protocol import Fetch, TableSpec
 from umiak.spec.load import Loaded
 from umiak.spec.optim import to_json
 from umiak.trainer import checkpoint, snapshot
@@ -142,7 +142,7 @@ class Saver:
         for start in range(0, spec.vocab, CHUNK_ROWS):
             ids = np.arange(start, min(start + CHUNK_ROWS, spec.vocab))
             wanted, index = self.session.tables.want_ids(number, ids)
-            yield self.session.fetch(wanted, create=False)[number][index]
+            yield self.session.fetch(wanted, Fetch.PEEK)[number][index]
 
 
 def identity(loaded: Loaded, session: Session, trainers: int, seed: int) -> dict[str, Any]:

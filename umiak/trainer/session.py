@@ -14,7 +14,7 @@ from torch import nn
 
 from umiak.errors import InputError
 from umiak.pserver.placement import dense_blocks
-from umiak.pserver.protocol import Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.ends import End
 from umiak.trainer.tables import Prepared, Tables, Wanted
@@ -82,7 +82,7 @@ class Session:
     def pull(self) -> int:
         """Get the dense values; the round that comes next."""
         for end, _, rows in self.services:
-            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], create=False, dense=True)
+            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense=True)
         outcomes = []
         for (end, _, rows), span in zip(self.services, self._spans, strict=True):
             nothing = [np.empty((0, spec.dim), np.float32) for spec in self.tables.specs] if rows else []
@@ -91,20 +91,21 @@ class Session:
         self.round = outcomes[0].round
         return self.round
 
-    def fetch(self, wanted: list[Wanted], create: bool) -> list[np.ndarray]:
-        """Rows of these ids. Only with `create` are rows made, and become those the next round's gradients are of."""
+    def fetch(self, wanted: list[Wanted], how: Fetch) -> list[np.ndarray]:
+        """Rows of these ids. Unless it is a PEEK, they become those the next round's gradients are of."""
         for (end, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
-            end.send_fetch(ids, create, dense=False)
+            end.send_fetch(ids, how, dense=False)
         rows, parts = self._room(wanted)
         for (end, _, _), part in zip(self.services, parts, strict=True):
             end.receive(part)
-        if create:
+        if how is not Fetch.PEEK:
             self._wanted = wanted
         return rows
 
-    def begin(self, prepared: Prepared) -> None:
-        """Get the rows of a pass's first batch."""
-        self.tables.bind(prepared.wanted, self.fetch(prepared.wanted, create=True), grad=True, device=self.device)
+    def begin(self, prepared: Prepared, again: bool) -> None:
+        """Get the rows of a batch outside a round: a pass's first, or one whose rows were wanted before."""
+        how = Fetch.AGAIN if again else Fetch.CREATE
+        self.tables.bind(prepared.wanted, self.fetch(prepared.wanted, how), grad=True, device=self.device)
         self._device_grads.zero_()
 
     def exchange(self, samples: int, flags: Flags, cost: float, following: Prepared | None) -> Outcome:

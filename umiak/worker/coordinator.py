@@ -22,6 +22,7 @@ from umiak.wire.server import FrameServer, Peer
 
 SILENCE_SECONDS = 10.0
 GATHER_SECONDS = 600.0
+PROGRESS_SECONDS = 600.0
 BLAME_SECONDS = 1.5
 REPEATS = 3
 log = logging.getLogger("umiak.worker")
@@ -83,7 +84,7 @@ class Coordinator:
         self.server: FrameServer
         self._failures: list[Failure] = []
         self._failed_at = 0.0
-        self._gathering_since = time.monotonic()
+        self._gathering_since = self._progress = time.monotonic()
         self._history: list[Failure] = []
 
     def admit(self, peer: Peer, member: Member) -> None:
@@ -111,9 +112,10 @@ class Coordinator:
         worker, note = self.workers[index], frame.json()
         kind = note.get("type")
         if kind == "event":
+            self._progress = time.monotonic()
             event = note["event"]
             worker.round = event.get("round", worker.round)
-            if index == 0 or event["event"] != "round":
+            if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
                 self.on_event(event)
         elif kind == "here" and not self.running:
             self._prepare(index)
@@ -161,6 +163,10 @@ class Coordinator:
             first = next((f for f in self._failures if not f.is_consequence), None)
             if first is not None or now - self._failed_at > BLAME_SECONDS:
                 self._judge(first or self._failures[0])
+        if self.running and not self._failures and now - self._progress > PROGRESS_SECONDS:
+            slowest = min(range(len(self.workers)), key=lambda index: self.workers[index].round)
+            message = f"no round for {PROGRESS_SECONDS:.0f} s"
+            self.fail(Failure(slowest, "trainer", 75, message, self.workers[slowest].round))
         if self.result is None and not self.running and now - self._gathering_since > GATHER_SECONDS:
             missing = [str(i) for i, worker in enumerate(self.workers) if not worker.ready]
             self._finish(75, f"worker {', '.join(missing)} did not come within {GATHER_SECONDS:.0f} s")
@@ -202,7 +208,7 @@ class Coordinator:
     def _start_if_ready(self) -> None:
         if self.running or not all(worker.ready for worker in self.workers):
             return
-        self.running = True
+        self.running, self._progress = True, time.monotonic()
         services = [service for worker in self.workers for service in worker.services]
         resume = self.resume() or self.generation > 0
         self._tell_all({"type": "start", "generation": self.generation, "services": services, "resume": resume})

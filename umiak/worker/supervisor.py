@@ -127,7 +127,6 @@ class Supervisor:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
         )
         assert self.server.stdin is not None
         with contextlib.suppress(BrokenPipeError):
