@@ -1,0 +1,246 @@
+"""A parameter server and its trainers: who is admitted, what happens when one is lost, and how jobs follow one another."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.served import Served, served
+from umiak.errors import RetryError, UmiakError
+from umiak.pserver import host as host_module
+from umiak.pserver.host import Host
+from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, ServiceSpec, TableSpec
+from umiak.spec.optim import SGD, to_json
+from umiak.trainer.ends import RemoteEnd
+from umiak.wire.frames import Kind, pack
+
+DENSE = 4
+IDS = np.array([3, 1 << 40])
+
+
+def spec(trainers: int = 2) -> ServiceSpec:
+    init = {"kind": "normal", "mean": 0.0, "std": 0.1}
+    return ServiceSpec(0, 1, trainers, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, DENSE)], [TableSpec("t", 2, init)], 0, 1)
+
+
+def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2) -> None:
+    end.setup(spec(trainers), np.full(DENSE, value, np.float32), None)
+
+
+def pull(end: RemoteEnd) -> np.ndarray:
+    """What a trainer does first: get the dense values. Waits until trainer 0 has set the job up."""
+    end.send_fetch([np.empty(0, np.int64)], Fetch.PEEK, dense=True)
+    values = np.empty(DENSE, np.float32)
+    end.receive([values, np.empty((0, 2), np.float32)])
+    return values
+
+
+def play(ends: list[RemoteEnd], round_id: int = 0) -> np.ndarray:
+    """One whole round, each trainer with a gradient of its number + 1 and one sample."""
+    for number, end in enumerate(ends):
+        gradient = np.full(DENSE, number + 1, np.float32)
+        end.send_round(round_id, 1, Flags.NONE, 0.0, [IDS], gradient, [np.empty((0, 2), np.float32)])
+    values = np.empty(DENSE, np.float32)
+    for end in ends:
+        end.receive([values, np.empty((2, 2), np.float32)])
+    return values
+
+
+def ends_of(server: Served, trainers: int = 2) -> list[RemoteEnd]:
+    return [RemoteEnd(server.join(index, count=trainers)) for index in range(trainers)]
+
+
+def host(trainers: int = 2, generation: int | None = None) -> Host:
+    return Host("here", generation, trainers, 1, 0)
+
+
+def runs_a_job(server: Served, value: float, trainers: int = 2) -> None:
+    ends = ends_of(server, trainers)
+    setup(ends[0], value, trainers)
+    assert [pull(end).tolist() for end in ends] == [[value] * DENSE] * trainers
+    mean = sum(range(1, trainers + 1)) / trainers
+    assert play(ends).tolist() == [value - mean] * DENSE
+    for end in ends:
+        end.close()
+
+
+def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Start a call that may have to wait; calling what is returned waits for its result."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+
+    def result() -> Any:
+        thread.join(10)
+        return results[0]
+
+    return result
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        (
+            {"job": "there"},
+            2,
+            "trainer 0 of job 'there', generation 3 does not belong here: this server is of job 'here'",
+        ),
+        ({"role": "worker"}, 2, "worker 0 of job 'here', generation 3 does not belong here"),
+        ({"generation": 2}, 75, "generation 2 is out of date: generation 3 is under way"),
+        ({"count": 5}, 2, "is one of 5, but this server was started with --num_gradient_servers=2"),
+        ({"index": 2}, 2, "trainer ids go from 0 to 1"),
+        ({"index": -1}, 2, "trainer ids go from 0 to 1"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_who_does_not_belong_here_is_told_why(changes: dict[str, Any], code: int, message: str) -> None:
+    with served(host(generation=3)) as server:
+        with pytest.raises(UmiakError, match=message) as refused:
+            server.join(**{"generation": 3, **changes})
+        assert refused.value.exit_code == code
+        assert message in server.logged("refused a stranger")
+        server.join(generation=3).close()
+
+
+def test_two_trainers_with_one_id_are_told_apart() -> None:
+    with served(host()) as server:
+        first = server.join(1)
+        with pytest.raises(
+            UmiakError, match=r"trainer 1 is already here, from 127\.0\.0\.1:\d+: give each its own --trainer_id"
+        ):
+            server.join(1)
+        first.close()
+        server.logged("lost trainer 1")
+        server.join(1).close()
+
+
+def test_jobs_follow_one_another_and_each_begins_afresh() -> None:
+    with served(host()) as server:
+        runs_a_job(server, 1.0)
+        runs_a_job(server, 7.0)
+
+
+def test_when_a_trainer_is_lost_the_others_hear_who_it_was_and_the_server_is_ready_for_the_next_job() -> None:
+    with served(host()) as server:
+        first, second = ends_of(server)
+        setup(first)
+        assert play([first, second]).any()
+        first.send_round(1, 1, Flags.NONE, 0.0, [IDS], np.ones(DENSE, np.float32), [np.ones((2, 2), np.float32)])
+        second.channel.close()
+        with pytest.raises(RetryError, match=r"trainer 1 was lost in round 1 \(closed\)"):
+            first.receive([np.empty(DENSE, np.float32), np.empty((2, 2), np.float32)])
+        runs_a_job(server, 3.0)
+
+
+def test_the_reason_reaches_a_trainer_that_is_still_sending() -> None:
+    """Closing on it at once would reset the connection, and the reason would be lost with it."""
+    with served(host()) as server:
+        first, second = ends_of(server)
+        setup(first)
+        head, body = b"".join(pack(Kind.REDUCE, b"", [bytes(32 << 20)])[:1]), bytes(32 << 20)
+        second.channel.sock.sendall(head + body[: 1 << 20])
+        first.channel.close()
+        server.logged("lost trainer 0")
+        second.channel.sock.sendall(body[1 << 20 :])
+        with pytest.raises(RetryError, match="trainer 0 was lost in round 0"):
+            second.receive([np.empty(DENSE, np.float32)])
+        second.channel.close()
+        runs_a_job(server, 3.0)
+
+
+def test_a_trainer_of_the_next_job_waits_until_the_last_one_is_over() -> None:
+    with served(host()) as server:
+        first, second = ends_of(server)
+        setup(first, 1.0)
+        second.close()
+        early = RemoteEnd(server.join(1))
+        values = in_background(lambda: pull(early).tolist())
+        assert pull(first).tolist() == [1.0] * DENSE, "the last job still has its server"
+        first.close()
+        next_first = RemoteEnd(server.join(0))
+        setup(next_first, 9.0)
+        assert values() == [9.0] * DENSE
+        assert play([next_first, early]).tolist() == [7.5] * DENSE
+        for end in (next_first, early):
+            end.close()
+
+
+def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Callable[[dict[str, Any]], None]] = []
+    monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: written.append(done))
+    with served(host(trainers=1)) as server:
+        (end,) = ends_of(server, 1)
+        setup(end, trainers=1)
+        end.checkpoint(tmp_path, b"state")
+        while not written:
+            time.sleep(0.01)
+        end.channel.close()
+        server.logged("lost trainer 0")
+        (end,) = ends_of(server, 1)
+        written[0]({"result": "of the job before"})
+        setup(end, 5.0, trainers=1)
+        assert pull(end).tolist() == [5.0] * DENSE
+        assert end.written(wait=False) is None
+        end.close()
+
+
+def malformed(draw: random.Random) -> bytes:
+    """A frame such as a trainer sends, with something wrong in it more often than not."""
+    count = draw.choice([0, 1, 2, 1 << 20, 1 << 63])
+    heads: list[tuple[Kind, Any]] = [
+        (Kind.ROUND, ROUND_HEAD.pack(draw.choice([0, 1, 99]), draw.randrange(3), draw.randrange(16), 0.0)),
+        (Kind.FETCH, FETCH_HEAD.pack(draw.randrange(3), draw.randrange(3))),
+        (Kind.SETUP, {"spec": draw.choice([None, {}, {"blocks": 3}, {**spec(1).to_json(), "optimizer": {}}])}),
+        (Kind.SETUP, {"spec": spec(1).to_json(), "restore": draw.choice([{}, {"kind": "x"}, {"directory": "none"}])}),
+        (Kind.CHECKPOINT, {"directory": draw.choice([None, 1, "somewhere"])}),
+        (draw.choice(list(Kind)), draw.choice([b"", b"{}", draw.randbytes(40)])),
+    ]
+    kind, head = draw.choice(heads)
+    if isinstance(head, bytes) and draw.random() < 0.7:
+        head += TABLE_HEAD.pack(count)
+    data = bytearray(b"".join(pack(kind, head, [draw.randbytes(draw.choice([0, 7, 8, 16, 32, 100]))])))
+    if draw.random() < 0.3:
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    return bytes(data)
+
+
+def test_malformed_frames_of_a_member_end_its_job_but_never_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: None)
+    draw = random.Random(7164)
+    with served(host(trainers=1), unix=tmp_path / "socket") as server:
+        for number in range(1500):
+            (end,) = ends_of(server, 1)
+            if draw.random() < 0.8:
+                setup(end, trainers=1)
+            with contextlib.suppress(OSError):
+                end.channel.sock.sendall(malformed(draw))
+            end.channel.close()
+            if number % 300 == 0:
+                runs_a_job(server, 2.0, 1)
+        runs_a_job(server, 2.0, 1)
+
+
+def test_when_the_server_cannot_make_sense_of_one_trainer_the_others_hear_it_at_once() -> None:
+    with served(host()) as server:
+        first, second = ends_of(server)
+        setup(first)
+        first.channel.send(Kind.REDUCE, b"", [np.zeros(3)])
+        second.channel.send(Kind.REDUCE, b"", [b"no float64"])
+        with pytest.raises(UmiakError, match=r"cannot handle a REDUCE frame of trainer 1 .* its log says more"):
+            first.receive([])
+        server.logged("cannot handle a REDUCE frame of trainer 1")
+        for end in (first, second):
+            end.channel.close()
+        runs_a_job(server, 3.0)
