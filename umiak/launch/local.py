@@ -48,7 +48,7 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
         if settings.config is None:
             raise InputError("name a config file: umiak train CONFIG")
         loaded = load(settings.config, settings.config_args)
-    check_output(out, settings.resume, settings.overwrite)
+    check_output(settings)
     settings = dataclasses.replace(settings, seed=_seed(settings))
     passes: dict[int, dict[str, Any]] = _earlier_passes(out)
     last: dict[str, str] = {}

@@ -93,7 +93,7 @@ def restore(service: Service, source: dict[str, Any]) -> None:
                 _restore_table(service, table, read, source["goes_on"], owns_all=own_piece)
                 missing.discard(table.name)
         clock = Clock(*json.loads(read.metadata["clock"]))
-        service.clock = clock if source["goes_on"] else Clock(clock.step, 0, 0)
+        service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass)
         service.round = int(read.metadata["round"]) if source["goes_on"] else 0
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
@@ -104,8 +104,8 @@ def _restore_table(service: Service, table: Table, read: Tensors, goes_on: bool,
     prefix = f"table/{table.name}/"
     ids, rows, passes = (read.arrays[prefix + part] for part in ("ids", "rows", "passes"))
     waiting = read.arrays.get(f"{prefix}waiting", np.empty((3, 0), np.int64))
-    if not goes_on:  # a new run counts its passes from 0, so all rows were last touched before it
-        passes[:] = waiting[2] = 0
+    if not goes_on:  # a new run counts its own passes
+        passes[:] = waiting[2] = service.spec.start_pass
     if not owns_all:
         mine = owned_by(ids, service.spec.row_service, service.spec.row_services)
         ids, rows, passes = ids[mine], rows[mine], passes[mine]
@@ -128,10 +128,10 @@ def _restore_snapshot(service: Service, table: Table, directory: Path) -> None:
             checked = Piece(piece["name"], piece["bytes"], piece["sha256"])
             arrays = read_tensors(directory / piece["name"], checked).arrays
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
-            table.set_values(arrays["ids"][mine], arrays["rows"][mine])
+            table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return
     assert table.vocab is not None
     values = np.memmap(directory / table.name, "<f4", "r", SNAPSHOT_HEADER).reshape(-1, table.dim)
     ids = np.arange(table.vocab)
     ids = ids[owned_by(ids, service.spec.row_service, service.spec.row_services)]
-    table.set_values(ids, np.ascontiguousarray(values[ids]))
+    table.set_values(ids, np.ascontiguousarray(values[ids]), service.spec.start_pass)

@@ -75,6 +75,7 @@ class ServiceSpec:
     tables: list[TableSpec]
     row_service: int
     row_services: int
+    start_pass: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -41,7 +41,7 @@ class Service:
             Table(t.name, t.dim, spec.seed, t.init, optimizer, options.get(t.name), vocab=t.vocab, **t.limits)
             for t in spec.tables
         ]
-        self.clock = Clock(0, 0, 0)
+        self.clock = Clock(0, 0, spec.start_pass)
         self.round = 0
         nothing = [np.empty(0, np.int64) for _ in self.tables]
         self._current = [nothing for _ in range(spec.trainers)]

@@ -281,18 +281,18 @@ class Table:
         if self._index.track_passes:
             self._index.mark(plain(ids, np.int64), plain(passes, np.int32), plain(passes, np.int32))
 
-    def set_values(self, ids: np.ndarray, values: np.ndarray) -> None:
+    def set_values(self, ids: np.ndarray, values: np.ndarray, pass_id: int = 0) -> None:
         """Rows with these values and the state of new ones: what a snapshot, which holds no state, gives."""
-        rows = self._insert(ids)
+        rows = self._insert(ids, pass_id)
         loops.scatter(*self._views(), rows, plain(values, np.float32))
         loops.reset_state(self.memory(), rows, self._lead, self.dim, self._initial)
 
-    def _insert(self, ids: np.ndarray) -> np.ndarray:
+    def _insert(self, ids: np.ndarray, pass_id: int = 0) -> np.ndarray:
         """Row numbers of ids that have or get a row at once, whatever lies in it."""
-        rows = np.empty(ids.size, np.int32)
+        ids, rows = plain(ids, np.int64), np.empty(ids.size, np.int32)
         done = 0
         while True:
-            done, _ = self._index.touch(plain(ids, np.int64), rows, done, self._rows.lines, self._most, 0, at_once=True)
+            done, _ = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id, at_once=True)
             if done == ids.size:
                 break
             self._make_room(1)

@@ -178,7 +178,9 @@ def _setup(
     log.info("Initing parameters..")
     config = loaded.config
     try:
-        session.setup(assignment.trainers, settings.seed, config.optimizer, config.parameters, restore)
+        session.setup(
+            assignment.trainers, settings.seed, config.optimizer, config.parameters, restore, settings.start_pass
+        )
     except DamagedError:
         if found is not None:
             checkpoint.mark_damaged(found)

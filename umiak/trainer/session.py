@@ -58,6 +58,7 @@ class Session:
         optimizer: Optimizer,
         parameters: Mapping[str, ParamOptions],
         restore: dict[str, Any] | None,
+        start_pass: int,
     ) -> None:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
         names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
@@ -76,6 +77,7 @@ class Session:
                 tables=self.tables.specs if rows else [],
                 row_service=sum(s.rows for s in self.services[:index]),
                 row_services=self.tables.services,
+                start_pass=start_pass,
             )
             end.setup(spec, self.values[span], restore)
 

@@ -122,7 +122,7 @@ def claim_output(settings: Settings, assignment: Assignment) -> None:
     from umiak.trainer.saving import check_output
 
     if assignment.trainer == 0:
-        check_output(settings.save_dir, settings.resume, settings.overwrite)
+        check_output(settings)
         checkpoint.remove_unfinished(settings.save_dir)
     elif settings.resume and checkpoint.newest(settings.save_dir) is None:
         raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
