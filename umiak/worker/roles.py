@@ -42,14 +42,17 @@ log = logging.getLogger("umiak.worker")
 def pserver(settings: Settings) -> int:
     """Serve one job after another until told to end; trainers that are here get a little time to save."""
     _check(settings)
-    hosts = [_address_of(nic) for nic in settings.nics] or ["0.0.0.0"]
+    hosts = dict.fromkeys([_address_of(nic) for nic in settings.nics] or ["0.0.0.0"])
+    addresses = [Address(host, port) for host in hosts for port in _ports(settings)]
+    tls = _text(credentials.of_worker(settings.tls, 0) if settings.tls else None)
+    tls_for(addresses, tls, settings.insecure, credentials.server_context)
     options = ServerOptions(
         job=_job(),
         generation=None,
         trainers=settings.num_gradient_servers,
-        addresses=[str(Address(host, port)) for host in dict.fromkeys(hosts) for port in _ports(settings)],
+        addresses=[str(address) for address in addresses],
         token=_token(),
-        tls=_text(credentials.of_worker(settings.tls, 0) if settings.tls else None),
+        tls=tls,
         insecure=settings.insecure,
         log_period=settings.log_period_server,
     )
@@ -100,7 +103,7 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
     settings = replace(settings, save_dir=settings.save_dir.absolute())
     if settings.tls is not None:
         settings = replace(settings, tls=credentials.of_worker(settings.tls, me))
-    # Connecting does this too, but only after the output directory was made.
+    # Connecting asks this too, but only after the output directory was made.
     tls_for([address for address, _, _ in services], _text(settings.tls), settings.insecure, credentials.client_context)
 
     from umiak.trainer.run import Assignment, ServiceAddress
