@@ -15,6 +15,7 @@ $(READY): requirements.lock bootstrap.lock pyproject.toml
 	$(BIN)/pip install --quiet --require-hashes -r bootstrap.lock
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock bootstrap.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m umiak.pserver.warm
 	touch $@
 
 demo: setup
