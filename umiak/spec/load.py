@@ -18,6 +18,8 @@ from umiak.spec.config import Config
 _arguments: dict[str, str] = {}
 _beside: set[str] = set()
 """Modules that stood beside a config loaded earlier in this process: the next config imports its own."""
+_added: list[str] = []
+"""The directory put on sys.path for that config."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
     for name in _beside:
         sys.modules.pop(name, None)
     before = set(sys.modules)
-    sys.path[:] = [str(path.parent), *(entry for entry in sys.path if entry != str(path.parent))]
+    _put_on_path(str(path.parent))
     spec = importlib.util.spec_from_loader(f"umiak_config_{path.stem}", None, origin=str(path))
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -100,6 +102,14 @@ def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
     }
     _beside.update(beside)
     return Loaded(config, path, (path, *sorted(beside.values())), dict(arguments))
+
+
+def _put_on_path(directory: str) -> None:
+    """Let the config import what stands beside it, and no longer what stands beside the one before."""
+    if _added and _added[0] in sys.path:
+        sys.path.remove(_added[0])
+    sys.path.insert(0, directory)
+    _added[:] = [directory]
 
 
 def _where(error: BaseException, path: Path) -> str:

@@ -162,6 +162,8 @@ class Job:
         period = self.settings.test_period
         saving = self._save_is_due()
         testing = self.config.test is not None and (saving or (period > 0 and self.position.rounds % period == 0))
+        if testing or saving:
+            state.agree_on_buffers(self.model, self.trainers, self.session.reduce)
         if testing:
             tested, _ = self.test()
             self.recorder.test(tested.samples, tested.values() or {"cost": 0.0})
@@ -178,6 +180,7 @@ class Job:
 
     def _end_pass(self) -> None:
         merged = self.totals.values(self.session.reduce(self.totals.vector))
+        state.agree_on_buffers(self.model, self.trainers, self.session.reduce)
         tested, all_tested = self.test() if self.config.test else (None, None)
         event = {
             "event": "pass",

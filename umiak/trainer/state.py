@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -38,6 +39,20 @@ def unpack(blob: bytes, model: nn.Module) -> tuple[Position, np.ndarray]:
     tensors = unpack_buffers(blob, model)
     torch.set_rng_state(tensors["random"])
     return Position(**json.loads(metadata["position"])), tensors["totals"].numpy()
+
+
+def agree_on_buffers(model: nn.Module, trainers: int, total: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Give every trainer the mean of all trainers' buffers, so that what is tested is what is saved.
+
+    Each has gathered its own, such as the running statistics of a BatchNorm; those of whole numbers stay as they are.
+    """
+    buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    if trainers == 1 or not buffers:
+        return
+    own = torch.cat([buffer.detach().reshape(-1).double().cpu() for buffer in buffers])
+    mean = torch.from_numpy(total(own.numpy()) / trainers)
+    for buffer, part in zip(buffers, mean.split([buffer.numel() for buffer in buffers]), strict=True):
+        buffer.copy_(part.view(buffer.shape))
 
 
 def unpack_buffers(blob: bytes, model: nn.Module) -> dict[str, torch.Tensor]:
