@@ -95,19 +95,22 @@ _EC2_TAGGED = {
 # Actions that stand apart from the rest of their service.
 _PLACES = {
     "cloudformation:ValidateTemplate": "Look",
+    "eks:CreateCluster": "New",
     "eks:DescribeClusterVersions": "Look",
     "eks:ListClusters": "Look",
+    "elasticfilesystem:CreateFileSystem": "New",
     "elasticfilesystem:DeleteFileSystem": "EfsOwn",
     "elasticfilesystem:DeleteAccessPoint": "EfsOwn",
     "iam:CreateServiceLinkedRole": "ServiceRoles",
     "iam:PassRole": "PassRoles",
     "iam:SimulatePrincipalPolicy": "Self",
     "kms:CreateAlias": "KeyAlias",
-    "kms:CreateKey": "NewKey",
+    "kms:CreateKey": "New",
     "kms:DeleteAlias": "KeyAlias",
     "kms:ListAliases": "Look",
-    "kms:TagResource": "NewKey",
+    "kms:TagResource": "New",
     "kms:UpdateAlias": "KeyAlias",
+    "logs:DescribeIndexPolicies": "Look",
     "logs:DescribeLogGroups": "Look",
     "logs:DescribeResourcePolicies": "Look",
     "ssm:GetParameters": "PublicParameters",
@@ -153,7 +156,7 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
     services += ["spot.amazonaws.com"] if spec.nodes.spot else []
     roles = f"{root}:iam::{account}:role/{role_name(name, region, '*')}"
     return {
-        "Look": _Scope(("*",), reason="these calls only read, and name no resource that could be limited"),
+        "Look": _Scope(("*",), reason="these calls only read, and nearly all name no resource that could be limited"),
         "PublicParameters": _Scope((f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",)),
         "Self": _Scope((f"{root}:iam::{account}:role/*", f"{root}:iam::{account}:user/*")),
         "Stack": _Scope((arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*"))),
@@ -191,7 +194,7 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
         "ServiceRoles": _Scope(
             (f"{root}:iam::{account}:role/aws-service-role/*",), {"StringEquals": {"iam:AWSServiceName": services}}
         ),
-        "NewKey": _Scope(("*",), tagging, "a key has no name before it exists; only one that gets our tag can be made"),
+        "New": _Scope(("*",), tagging, "these make what has no name yet; only what gets our tag can be made"),
         "Key": key,
         "KeyAlias": _Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
         "Bucket": _Scope((f"{root}:s3:::{name}-*",)),

@@ -22,6 +22,8 @@ from umiak.spec.cluster import partition
 FRESH = timedelta(days=7)
 # Which regions answer for a partition; the others have no public price list.
 _ENDPOINTS = {"aws": "us-east-1", "aws-cn": "cn-northwest-1"}
+# Before a usage type stands its region: USW2-, or us-west-2- in some lists, or nothing in the oldest region.
+_PREFIX = r"([A-Z0-9]+-|[a-z]+(-[a-z]+)+-\d-)?"
 _FAILURES = (AwsError, InputError, RetryError)
 
 
@@ -74,7 +76,7 @@ def parse(query: Query, products: Iterable[str], asked: date) -> Price | None:
     found = set()
     for text in products:
         product = json.loads(text)
-        if not re.fullmatch(f"([A-Z0-9]+-)?{re.escape(query.usage)}", product["product"]["attributes"]["usagetype"]):
+        if not re.fullmatch(_PREFIX + re.escape(query.usage), product["product"]["attributes"]["usagetype"]):
             continue
         for term in product["terms"].get("OnDemand", {}).values():
             for dimension in term["priceDimensions"].values():

@@ -217,7 +217,7 @@ class ClusterSpec:
         metadata=about(
             "KMS key for Kubernetes secrets, EFS, S3 and logs. null: a key is made.",
             _matching(
-                r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+",
+                r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
                 "must be the ARN of a key, like arn:aws:kms:us-west-2:123456789012:key/… (of an alias: its key's ARN)",
             ),
         ),

@@ -42,7 +42,7 @@ def run(spec: ClusterSpec, aws: Aws | None, today: date) -> list[Finding]:
         return findings
     context = Context(spec, aws, caller, existing.stack(aws, spec.name), today)
     findings += existing.zero_nodes(spec, exists=context.stack.ours)
-    with ThreadPoolExecutor(max_workers=len(ONLINE)) as pool:
+    with ThreadPoolExecutor(max_workers=8) as pool:
         pending = [pool.submit(_asked, name, check, context) for name, check in ONLINE.items()]
         for future in pending:
             findings += future.result()

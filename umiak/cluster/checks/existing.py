@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from collections.abc import Callable
 
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.checks.finding import Context, Finding, Stack
@@ -77,7 +78,7 @@ def name(context: Context) -> list[Finding]:
 def _leftovers(context: Context) -> list[Finding]:
     aws, spec = context.aws, context.spec
     found = []
-    if _there(aws, "eks", "DescribeCluster", "ResourceNotFoundException", name=spec.name):
+    if _there(lambda: aws.call("eks", "DescribeCluster", name=spec.name), "ResourceNotFoundException"):
         found.append(
             Finding(
                 "error",
@@ -98,22 +99,20 @@ def _leftovers(context: Context) -> list[Finding]:
             )
         )
     for job in JOBS:
-        role = role_name(spec.name, spec.region, job)
-        if _there(aws, "iam", "GetRole", "NoSuchEntity", RoleName=role):
-            found.append(
-                Finding(
-                    "error",
-                    "name",
-                    f"the IAM role {role} exists, and CloudFormation cannot make it again",
-                    "choose another name, or remove that role",
-                )
-            )
+        found += _left_role(aws, role_name(spec.name, spec.region, job))
     return found
 
 
-def _there(aws: Aws, service: str, operation: str, missing: str, **params: str) -> bool:
+def _left_role(aws: Aws, role: str) -> list[Finding]:
+    if not _there(lambda: aws.call("iam", "GetRole", RoleName=role), "NoSuchEntity"):
+        return []
+    text = f"the IAM role {role} exists, and CloudFormation cannot make it again"
+    return [Finding("error", "name", text, "choose another name, or remove that role")]
+
+
+def _there(ask: Callable[[], object], missing: str) -> bool:
     try:
-        aws.call(service, operation, **params)
+        ask()
     except AwsError as error:
         if error.code == missing:
             return False

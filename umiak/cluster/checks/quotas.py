@@ -53,8 +53,14 @@ def check(context: Context) -> list[Finding]:
 def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
     gateways = {"single": 1, "per-zone": len(spec.zones), "none": 0}[spec.network.nat]
     quotas = [
-        Quota("vpc", "L-F678F1CE", "VPCs in the region", 1, _counted("DescribeVpcs", "Vpcs")),
-        Quota("vpc", "L-A4707A72", "internet gateways", 1, _counted("DescribeInternetGateways", "InternetGateways")),
+        Quota("vpc", "L-F678F1CE", "VPCs in the region", 1, lambda aws: len(aws.pages("ec2", "DescribeVpcs", "Vpcs"))),
+        Quota(
+            "vpc",
+            "L-A4707A72",
+            "internet gateways",
+            1,
+            lambda aws: len(aws.pages("ec2", "DescribeInternetGateways", "InternetGateways")),
+        ),
         Quota("eks", "L-1194D53C", "EKS clusters", 1, lambda aws: len(aws.pages("eks", "ListClusters", "clusters"))),
     ]
     if gateways:
@@ -68,9 +74,7 @@ def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
             )
         )
         # The limit is per zone and gateways do not say theirs, so this may count too many, never too few.
-        quotas.append(
-            Quota("vpc", "L-FE5A380F", "NAT gateways in a zone", 1, _counted("DescribeNatGateways", "NatGateways"))
-        )
+        quotas.append(Quota("vpc", "L-FE5A380F", "NAT gateways in a zone", 1, _gateways))
     if _standard(spec) and spec.nodes.count:
         code = "L-34B43A08" if spec.nodes.spot else "L-1216C47A"
         what = f"vCPUs of {'spot' if spec.nodes.spot else 'on-demand'} standard instances"
@@ -93,8 +97,8 @@ def _vcpus(context: Context) -> int:
     return max((kind["VCpuInfo"]["DefaultVCpus"] for kind in types), default=0)
 
 
-def _counted(operation: str, items: str) -> Callable[[Aws], int]:
-    return lambda aws: len([item for item in aws.pages("ec2", operation, items) if item.get("State") != "deleted"])
+def _gateways(aws: Aws) -> int:
+    return len([item for item in aws.pages("ec2", "DescribeNatGateways", "NatGateways") if item["State"] != "deleted"])
 
 
 def _running(aws: Aws, spot: bool) -> int:

@@ -1,0 +1,94 @@
+"""STS and the parts of IAM that are about people: who am I, which role is that, what may it do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from tests.fake_aws.calls import AwsFault, Call
+from tests.fake_aws.people import ACCOUNT
+
+if TYPE_CHECKING:
+    from tests.fake_aws.server import FakeAws
+
+PAGE = 30
+
+
+class Identity:
+    def __init__(self, fake: FakeAws) -> None:
+        self.fake = fake
+
+    def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
+        return {
+            ("sts", "GetCallerIdentity"): self.who,
+            ("iam", "AttachRolePolicy"): self.attach,
+            ("iam", "GetRole"): self.role,
+            ("iam", "SimulatePrincipalPolicy"): self.simulate,
+        }
+
+    def who(self, call: Call) -> dict[str, str]:
+        return {"Account": ACCOUNT, "UserId": call.key_id, "Arn": self.fake.people.by_key[call.key_id].arn}
+
+    def role(self, call: Call) -> dict[str, Any]:
+        """A role that somebody here assumed, or one that was created."""
+        from moto.iam.models import iam_backends
+
+        name = call.params["RoleName"]
+        person = self.fake.people.role_named(name)
+        if person:
+            arn, path = person.principal, person.principal.split(":role")[1].removesuffix(name)
+        else:
+            made = next((r for r in iam_backends[ACCOUNT]["aws"].roles.values() if r.name == name), None)
+            if made is None:
+                raise AwsFault("NoSuchEntity", f"The role with name {name} cannot be found.")
+            arn, path = made.arn, made.path
+        now = datetime.now(UTC).replace(tzinfo=None)
+        return {"Role": {"Arn": arn, "RoleName": name, "Path": path, "RoleId": "AROAFAKE", "CreateDate": now}}
+
+    def simulate(self, call: Call) -> dict[str, Any]:
+        known = {"PolicySourceArn", "ActionNames", "ResourceArns", "ContextEntries", "MaxItems", "Marker"}
+        assert set(call.params) <= known, f"simulation: not modelled: {set(call.params) - known}"
+        arn = call.params["PolicySourceArn"]
+        person = self.fake.people.principal(arn)
+        if person is None or arn.endswith(":root"):
+            raise AwsFault("NoSuchEntity", f"{arn} cannot be found.")
+        context = {
+            entry["ContextKeyName"]: entry["ContextKeyValues"][0] for entry in call.params.get("ContextEntries", [])
+        }
+        results = []
+        for action in call.params["ActionNames"]:
+            resources = call.params.get("ResourceArns") or ["*"]
+            decisions = [person.decides(action, resource, context) for resource in resources]
+            result: dict[str, Any] = {
+                "EvalActionName": action,
+                "EvalDecision": max(decisions),
+                "EvalResourceName": resources[0],
+            }
+            if resources != ["*"]:
+                result["ResourceSpecificResults"] = [
+                    {"EvalResourceName": resource, "EvalResourceDecision": decision}
+                    for resource, decision in zip(resources, decisions, strict=True)
+                ]
+            results.append(result)
+        # In short pages, so that a caller that reads only the first is found out.
+        first = int(call.params.get("Marker") or 0)
+        last = first + PAGE
+        more = last < len(results)
+        return {"EvaluationResults": results[first:last], "IsTruncated": more} | ({"Marker": str(last)} if more else {})
+
+    def attach(self, call: Call) -> dict[str, Any]:
+        """Only policies that AWS has: a misspelt one must not go unnoticed."""
+        if call.params["PolicyArn"] not in _managed_policies():
+            raise AwsFault("NoSuchEntity", f"Policy {call.params['PolicyArn']} does not exist or is not attachable.")
+        return {}
+
+
+@cache
+def _managed_policies() -> set[str]:
+    policies = json.loads(aws_managed_policies_data)
+    return {f"arn:aws:iam::aws:policy{entry['Path']}{name}" for name, entry in policies.items()}
