@@ -96,8 +96,6 @@ def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
 def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
     from umiak.trainer.checkpoint import newest, remove_unfinished
 
-    if settings.mode != "sync":
-        raise InputError("--mode async is not there yet: leave it out to train in rounds")
     _warm_up()
     remove_unfinished(settings.save_dir)
     logs.setup(settings.save_dir / "job.log")
@@ -149,6 +147,7 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
                 insecure=settings.insecure,
                 directory=settings.save_dir / f"node_{index}",
                 log_period_server=settings.log_period_server,
+                replacements=settings.max_restarts if settings.mode == "async" else 0,
             )
         )
     return plans
@@ -248,6 +247,7 @@ def _start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded, note: d
         token=plan.token,
         out=settings.save_dir,
         resume=note["resume"],
+        replaces=note.get("replaces", False),
     )
 
     def work(report: OnEvent, stop_requested: Callable[[], bool], dots: TextIO) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
+from umiak.pserver.asynchronous import AsyncService, service_for
 from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import write_apart
@@ -102,6 +103,9 @@ class Endpoint:
             return
         where = f" in round {self.service.round}" if self.service else ""
         log.error("lost trainer %d%s: %s", trainer, where, reason)
+        if isinstance(self.service, AsyncService) and self.service.can_lose(trainer):
+            self.service.forget(trainer)
+            return
         self.abort(RetryError(f"trainer {trainer} was lost{where} ({reason})"))
 
     def abort(self, error: UmiakError) -> None:
@@ -121,7 +125,7 @@ class Endpoint:
                 f"trainer {trainer_of(peer)} is one of {spec.trainers}, but this server was started with "
                 f"--num_gradient_servers={self.trainers}"
             )
-        service = Service(spec, frame.body.view(np.float32))
+        service = service_for(spec, frame.body.view(np.float32))
         if head["restore"]:
             pieces.restore(service, head["restore"])
         self.service = service
@@ -180,23 +184,30 @@ class Endpoint:
         elif end != frame.body.size:
             raise FrameError("gradients of no samples")
         service.want(trainer, ids)
-        if service.contribute(trainer, round_id, part):
+        if isinstance(service, AsyncService):
+            self._answer(peer, service, service.apply(trainer, part))
+        elif service.contribute(trainer, round_id, part):
             self._complete(service)
 
     def _complete(self, service: Service) -> None:
-        try:
-            outcome = service.finish()
-        except InputError as error:
-            self.abort(error)
-            return
+        outcome = service.finish()
         self.boundary = bool(outcome.flags)
-        if self.log_period and outcome.round % self.log_period == self.log_period - 1:
-            log.info("Batch=%d samples=%d %s", outcome.round + 1, service.clock.samples, service.summary())
+        self._log_round(service, outcome.round)
         if Flags.OUT_OF_DATA in outcome.flags:
             log.info("======== Batch=%d pass END=======", outcome.round + 1)
         head = self._reply(outcome)
         for trainer, peer in sorted(self.peers.items()):
             self.server.send(peer, Kind.REPLY, head, [service.dense.values, *service.rows(trainer)])
+
+    def _answer(self, peer: Peer, service: AsyncService, outcome: Outcome) -> None:
+        self._log_round(service, outcome.round)
+        # A copy, because the next update does not wait until this has been sent.
+        parts = [service.dense.values.copy(), *service.rows(trainer_of(peer))]
+        self.server.send(peer, Kind.REPLY, self._reply(outcome), parts)
+
+    def _log_round(self, service: Service, round_id: int) -> None:
+        if self.log_period and round_id % self.log_period == self.log_period - 1:
+            log.info("Batch=%d samples=%d %s", round_id + 1, service.clock.samples, service.summary())
 
     def _reduce(self, peer: Peer, frame: Frame) -> None:
         total = self._ready(peer).reduce(trainer_of(peer), frame.body.view(np.float64))
@@ -207,25 +218,27 @@ class Endpoint:
     def _checkpoint(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)
         self.blobs[trainer_of(peer)] = frame.body.copy()
+        if trainer_of(peer) == 0:
+            self.directory = Path(frame.json()["directory"])
         wanted = self.trainers if service.spec.index == 0 else 1
         if len(self.blobs) == wanted:
             blobs, self.blobs = self.blobs, {}
-            directory = Path(frame.json()["directory"])
-            self._write(lambda: pieces.write(directory, service, blobs))
+            directory = self.directory
+            self._write(directory, lambda: pieces.write(directory, service, blobs))
 
     def _snapshot(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)
         directory = Path(frame.json()["directory"])
-        self._write(lambda: pieces.write_open_tables(directory, service))
+        self._write(directory, lambda: pieces.write_open_tables(directory, service))
 
-    def _write(self, work: Callable[[], Any]) -> None:
+    def _write(self, directory: Path, work: Callable[[], Any]) -> None:
         """Do file work beside the rounds and report its result to trainer 0, if it is still there by then."""
         peer = self.peers.get(0)
 
         def done(result: dict[str, Any]) -> None:
             kind = Kind.ERROR if "message" in result else Kind.DONE
             if peer is not None and self.peers.get(0) is peer:
-                self.server.send(peer, kind, result)
+                self.server.send(peer, kind, {**result, "directory": str(directory)})
 
         write_apart(self.server, work, done)
 

@@ -28,6 +28,8 @@ class Flags(IntFlag):
     """Somebody wants a checkpoint after this round."""
     STOP = 4
     """Somebody was told to stop: checkpoint after this round, then end."""
+    DROPPED = 8
+    """In a reply of asynchronous mode: the gradient was too old and was not used."""
 
 
 class Fetch(IntEnum):
@@ -75,6 +77,8 @@ class ServiceSpec:
     tables: list[TableSpec]
     row_service: int
     row_services: int
+    mode: str = "sync"
+    lag_ratio: float = 1.5
     start_pass: int = 0
 
     def to_json(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Contributions are added in trainer order, whatever order they arrive in, so a ro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -38,12 +39,21 @@ class Service:
             raise UmiakError(f"{values.size} initial values where the blocks hold {self.dense.values.size}")
         self.dense.values[:] = values
         self.tables = [
-            Table(t.name, t.dim, spec.seed, t.init, optimizer, options.get(t.name), vocab=t.vocab, **t.limits)
+            Table(
+                t.name,
+                t.dim,
+                spec.seed,
+                t.init,
+                optimizer,
+                options.get(t.name),
+                vocab=t.vocab,
+                **_share(t.limits, spec),
+            )
             for t in spec.tables
         ]
         self.clock = Clock(0, 0, spec.start_pass)
         self.round = 0
-        nothing = [np.empty(0, np.int64) for _ in self.tables]
+        nothing: list[np.ndarray] = [np.empty(0, np.int32) for _ in self.tables]
         self._current = [nothing for _ in range(spec.trainers)]
         self._next = [nothing for _ in range(spec.trainers)]
         self._parts: list[Contribution | None] = [None] * spec.trainers
@@ -100,21 +110,28 @@ class Service:
         for part in parts:
             everybody &= part.flags
             anybody |= part.flags
-        if self._samples:
-            step, samples, pass_id = self.clock
-            self.clock = Clock(step + 1, samples + self._samples, pass_id)
-            self.dense.step(self._samples, self.clock)
-            for table in self.tables:
-                table.step(self._samples, self.clock)
+        samples = self._samples
+        self._update()
         flags = everybody | (anybody & (Flags.CHECKPOINT | Flags.STOP))
-        outcome = Outcome(self.round, self._samples, flags, sum(part.cost for part in parts))
+        outcome = Outcome(self.round, samples, flags, sum(part.cost for part in parts))
         self._current = list(self._next)
         self._parts = [None] * self.spec.trainers
-        self._summed = self._samples = 0
+        self._summed = 0
         self.round += 1
         if Flags.OUT_OF_DATA in flags:
             self.end_pass()
         return outcome
+
+    def _update(self) -> None:
+        """Apply the optimizer once to what was added."""
+        if not self._samples:
+            return
+        step, samples, pass_id = self.clock
+        self.clock = Clock(step + 1, samples + self._samples, pass_id)
+        self.dense.step(self._samples, self.clock)
+        for table in self.tables:
+            table.step(self._samples, self.clock)
+        self._samples = 0
 
     def end_pass(self) -> None:
         self.clock = self.clock._replace(pass_id=self.clock.pass_id + 1)
@@ -167,3 +184,9 @@ class Service:
         for part in parts:
             total += part
         return total
+
+
+def _share(limits: dict[str, Any], spec: ServiceSpec) -> dict[str, Any]:
+    """A table's limits for one of its services: max_rows is of the whole table, and ids spread evenly."""
+    most = limits.get("max_rows")
+    return limits if most is None else {**limits, "max_rows": -(-most // spec.row_services)}

@@ -35,6 +35,7 @@ def main() -> None:
         service.contribute(0, number, part)
         service.finish()
         service.rows(0)
+    service.tables[0].reserve(1 << 17)
     for table in service.tables:
         for chunk in table.export():
             table.restore(chunk.ids, chunk.rows, chunk.passes)

@@ -29,6 +29,7 @@ class Settings:
     init_from: Path | None = None
     init_model_path: Path | None = None
     mode: str = "sync"
+    async_lagged_ratio_default: float = 1.5
     seed: int = 1
     trainer_count: int = 1
     use_gpu: bool = False
@@ -96,6 +97,9 @@ FLAGS = {
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
     "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
     "mode": Flag("sync: rounds; async: every message at once", RUNS, choices=("sync", "async")),
+    "async_lagged_ratio_default": Flag(
+        "async: a gradient is dropped after this times the number of trainers updates by others", RUNS, v1=True
+    ),
     "seed": Flag("seed of everything random; 0: from the clock", TRAINERS, minimum=0, v1=True),
     "trainer_count": Flag("threads of a trainer", TRAINERS + SNAPSHOTS, minimum=1, v1=True),
     "use_gpu": Flag("compute on CUDA", TRAINERS + SNAPSHOTS, v1=True),
@@ -136,7 +140,7 @@ class Ignored(NamedTuple):
 _SENDING = "a round's gradients always travel in one message per server"
 _BUFFERS = "the operating system sizes socket buffers"
 _BLOCKS = "the block size follows from the model"
-_LAG = "the bound on old gradients is not adjustable"
+_LAG = "--async_lagged_ratio_default alone sets the bound on old gradients"
 
 IGNORED = {
     "load_missing_parameter_strategy": Ignored("str", "a missing parameter is always an error"),
@@ -153,7 +157,6 @@ IGNORED = {
     "small_messages": Ignored("bool", _SENDING),
     "async_count": Ignored("int", "use --mode async"),
     "async_lagged_ratio_min": Ignored("float", _LAG),
-    "async_lagged_ratio_default": Ignored("float", _LAG),
     "parameter_block_size": Ignored("int", _BLOCKS),
     "parameter_block_size_for_sparse": Ignored("int", _BLOCKS),
     "sock_send_buf_size": Ignored("int", _BUFFERS),

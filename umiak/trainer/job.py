@@ -67,6 +67,9 @@ class Job:
         self._current: Prepared | None = None
         self._outcome: Outcome | None = None
         self._checkpointed = time.monotonic()
+        self._asynchronous = settings.mode == "async" and trainers > 1
+        if self._asynchronous and (settings.test_period or settings.saving_period_by_batches):
+            raise InputError("--test_period and --saving_period_by_batches count rounds: they need --mode sync")
 
     @property
     def passes(self) -> int:
@@ -156,8 +159,9 @@ class Job:
     def _after_round(self) -> None:
         assert self._outcome is not None
         flags = self._outcome.flags
+        cut = flags & (Flags.CHECKPOINT | Flags.STOP)
         self.saver.poll()
-        if Flags.OUT_OF_DATA in flags:
+        if Flags.OUT_OF_DATA in flags and not (cut and self._asynchronous):
             return
         period = self.settings.test_period
         saving = self._save_is_due()
@@ -170,7 +174,7 @@ class Job:
         if saving:
             inner = self.position.rounds // self.settings.saving_period_by_batches
             self.saver.snapshot(self.position.pass_id, inner)
-        if flags & (Flags.CHECKPOINT | Flags.STOP):
+        if cut:
             self._checkpoint()
         if Flags.STOP in flags:
             self._stop()
@@ -179,7 +183,9 @@ class Job:
             self.session.begin(self._following, again=True)
 
     def _end_pass(self) -> None:
-        merged = self.totals.values(self.session.reduce(self.totals.vector))
+        sums = self.session.reduce(np.append(self.totals.vector, [self.session.sent, self.session.dropped]))
+        self.session.sent = self.session.dropped = 0
+        merged = self.totals.values(sums[:-2])
         state.agree_on_buffers(self.model, self.trainers, self.session.reduce)
         tested, all_tested = self.test() if self.config.test else (None, None)
         event = {
@@ -190,6 +196,8 @@ class Job:
             "train": merged,
             "test": all_tested,
         }
+        if self._asynchronous:
+            event["dropped"] = float(sums[-1] / max(sums[-2], 1))
         own = (tested.samples, tested.values()) if tested else None
         self.recorder.end_pass(event, self.position.batch, self.totals, own)
         if self.position.pass_id % self.settings.saving_period == 0 or self.position.pass_id == self.passes - 1:
@@ -201,8 +209,14 @@ class Job:
             self._stop()
 
     def _checkpoint(self) -> None:
+        """A consistent cut. Rounds give one for free; without them the trainers meet before it and after it is written."""
         self._checkpointed = time.monotonic()
+        if self._asynchronous:
+            self.session.reduce(np.zeros(1))
         self.saver.checkpoint(self.position, state.pack(self.position, self.totals.vector, self.model))
+        if self._asynchronous:
+            self.saver.finish()
+            self.session.reduce(np.zeros(1))
 
     def _stop(self) -> None:
         self.saver.finish()

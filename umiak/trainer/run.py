@@ -52,6 +52,8 @@ class Assignment:
     token: str = ""
     out: Path | None = None
     resume: bool = False
+    replaces: bool = False
+    """It takes the place of a trainer that was lost while the others went on."""
 
 
 def run(
@@ -91,10 +93,19 @@ def open_job(
             snapshot.load_dense(source, dict(model.named_parameters()), model)
         session = Session(model, services, device)
         saver = Saver(
-            out, session, model, loaded, me.trainer, me.trainers, settings.seed, settings.save_only_one, report
+            out,
+            session,
+            model,
+            loaded,
+            me.trainer,
+            me.trainers,
+            settings.seed,
+            settings.mode,
+            settings.save_only_one,
+            report,
         )
         found = checkpoint.newest(out) if out is not None and assignment.resume else None
-        if me.trainer == 0:
+        if me.trainer == 0 and not me.replaces:
             _setup(session, loaded, settings, assignment, saver, found, source)
         session.pull()
         torch.manual_seed(mix(settings.seed, me.trainer))
@@ -106,7 +117,7 @@ def open_job(
             log.info("going on from %s", found)
         elif settings.init_from is not None:
             state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
-        if me.trainer == 0 and me.generation == 0:
+        if me.trainer == 0 and me.generation == 0 and not me.replaces:
             report(_start_event(session, assignment))
         try:
             yield job
@@ -179,7 +190,14 @@ def _setup(
     config = loaded.config
     try:
         session.setup(
-            assignment.trainers, settings.seed, config.optimizer, config.parameters, restore, settings.start_pass
+            assignment.trainers,
+            settings.seed,
+            config.optimizer,
+            config.parameters,
+            restore,
+            settings.start_pass,
+            settings.mode,
+            settings.async_lagged_ratio_default,
         )
     except DamagedError:
         if found is not None:

@@ -42,12 +42,13 @@ class Saver:
         trainer: int,
         trainers: int,
         seed: int,
+        mode: str,
         save_only_one: bool,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
         self.out, self.session, self.model, self.loaded = out, session, model, loaded
         self.trainer, self.seed, self.save_only_one, self.report = trainer, seed, save_only_one, report
-        self.identity = identity(loaded, session, trainers, seed)
+        self.identity = identity(loaded, session, trainers, seed, mode)
         self._pending: tuple[Path, Position, int] | None = None
         self._written: list[Any] = []
         self._last: Path | None = None
@@ -79,7 +80,7 @@ class Saver:
             return
         ends = [service.end for service in self.session.services]
         while len(self._written) < len(ends):
-            piece = ends[len(self._written)].written(wait)
+            piece = ends[len(self._written)].written(self._pending[0], wait)
             if piece is None:
                 return
             self._written.append(piece)
@@ -146,7 +147,7 @@ class Saver:
             yield self.session.fetch(wanted, Fetch.PEEK)[number][index]
 
 
-def identity(loaded: Loaded, session: Session, trainers: int, seed: int) -> dict[str, Any]:
+def identity(loaded: Loaded, session: Session, trainers: int, seed: int, mode: str) -> dict[str, Any]:
     """What two runs must have in common for one to go on where the other stopped."""
     return {
         "the number of workers": trainers,
@@ -156,6 +157,7 @@ def identity(loaded: Loaded, session: Session, trainers: int, seed: int) -> dict
         "the model's tables": {spec.name: [spec.dim, spec.vocab] for spec in session.tables.specs},
         "the optimizer": to_json(loaded.config.optimizer),
         "batch_size": loaded.config.batch_size,
+        "the mode": mode,
         "the config file": loaded.fingerprint(),
     }
 

@@ -50,6 +50,7 @@ class Session:
         self._wanted: list[Wanted] = []
         self._row_buffers: list[list[np.ndarray]] = [[], []]
         self.round = 0
+        self.sent = self.dropped = 0
 
     def setup(
         self,
@@ -59,6 +60,8 @@ class Session:
         parameters: Mapping[str, ParamOptions],
         restore: dict[str, Any] | None,
         start_pass: int,
+        mode: str,
+        lag_ratio: float,
     ) -> None:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
         names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
@@ -78,6 +81,8 @@ class Session:
                 row_service=sum(s.rows for s in self.services[:index]),
                 row_services=self.tables.services,
                 start_pass=start_pass,
+                mode=mode,
+                lag_ratio=lag_ratio,
             )
             end.setup(spec, self.values[span], restore)
 
@@ -125,7 +130,9 @@ class Session:
         ]
         self._load_values()
         self._wanted = wanted
-        self.round += 1
+        self.round = outcomes[0].round + 1
+        self.sent += len(outcomes) if samples else 0
+        self.dropped += sum(Flags.DROPPED in outcome.flags for outcome in outcomes)
         if following:
             self.tables.bind(wanted, rows, grad=True, device=self.device)
         self._device_grads.zero_()
@@ -144,7 +151,7 @@ class Session:
         """Have the open tables written; what each service wrote."""
         for end, _, _ in self.services:
             end.snapshot(directory)
-        return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
+        return [piece for end, _, _ in self.services for piece in end.written(directory, wait=True) or ()]
 
     def close(self) -> None:
         for end, _, _ in self.services:

@@ -51,6 +51,8 @@ class WorkerPlan:
     insecure: bool
     directory: Path
     log_period_server: int
+    replacements: int
+    """How often a lost trainer may be replaced while the others go on: asynchronous mode only."""
 
 
 class Supervisor:
@@ -60,6 +62,8 @@ class Supervisor:
         self.server: subprocess.Popen[bytes] | None = None
         self.trainer: TrainerChild | None = None
         self._told: set[str] = set()
+        self.note: dict[str, Any] = {}
+        self.replaced = 0
         member = Member(plan.job, 0, "worker", plan.index, plan.workers)
         self.channel: Channel = hello.join(Address.parse(plan.coordinator), member, plan.token.encode(), None, 30.0)
 
@@ -95,6 +99,7 @@ class Supervisor:
             self.generation, self._told = note["generation"], set()
             self._start_server()
         elif kind == "start" and note["generation"] == self.generation and self.plan.trainer is not None:
+            self.note, self.replaced = note, 0
             self.trainer = self._start_trainer(note, self._descriptors())
         elif kind == "stop" and self.trainer is not None:
             self.trainer.stop()
@@ -150,7 +155,19 @@ class Supervisor:
             self._ended("pserver", server.returncode, describe(server.returncode))
         if self.trainer is not None and (ended := self.trainer.poll()) is not None:
             code, message = ended
-            self._ended("trainer", code, message or describe(code))
+            if code < 0 and self.replaced < self.plan.replacements:
+                self._replace(describe(code))
+            else:
+                self._ended("trainer", code, message or describe(code))
+
+    def _replace(self, cause: str) -> None:
+        """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
+        assert self.trainer is not None
+        self.trainer.kill()
+        self.replaced += 1
+        text = f"the trainer of worker {self.plan.index} was {cause}; another takes its place, the others go on"
+        self._say({"type": "event", "event": {"event": "note", "text": text}})
+        self.trainer = self._start_trainer({**self.note, "resume": True, "replaces": True}, self._descriptors())
 
     def _ended(self, role: str, code: int, message: str) -> None:
         if role not in self._told:
