@@ -224,21 +224,21 @@ class Endpoint:
         if len(self.blobs) == wanted:
             blobs, self.blobs = self.blobs, {}
             directory = self.directory
-            self._write(directory, lambda: pieces.write(directory, service, blobs))
+            self._write(lambda: pieces.write(directory, service, blobs))
 
     def _snapshot(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)
         directory = Path(frame.json()["directory"])
-        self._write(directory, lambda: pieces.write_open_tables(directory, service))
+        self._write(lambda: pieces.write_open_tables(directory, service))
 
-    def _write(self, directory: Path, work: Callable[[], Any]) -> None:
+    def _write(self, work: Callable[[], Any]) -> None:
         """Do file work beside the rounds and report its result to trainer 0, if it is still there by then."""
         peer = self.peers.get(0)
 
         def done(result: dict[str, Any]) -> None:
             kind = Kind.ERROR if "message" in result else Kind.DONE
             if peer is not None and self.peers.get(0) is peer:
-                self.server.send(peer, kind, {**result, "directory": str(directory)})
+                self.server.send(peer, kind, result)
 
         write_apart(self.server, work, done)
 

@@ -32,8 +32,8 @@ class End(Protocol):
     def reduce(self, vector: np.ndarray) -> np.ndarray: ...
     def checkpoint(self, directory: Path, blob: bytes) -> None: ...
     def snapshot(self, directory: Path) -> None: ...
-    def written(self, directory: Path, wait: bool) -> Any | None:
-        """What was written for a checkpoint or snapshot in `directory`; None if it is not ready."""
+    def written(self, wait: bool) -> Any | None:
+        """The result of the oldest checkpoint or snapshot asked for that has not been given yet; None if not ready."""
 
     def close(self) -> None: ...
 
@@ -75,15 +75,10 @@ class RemoteEnd:
     def snapshot(self, directory: Path) -> None:
         self.channel.send(Kind.SNAPSHOT, {"directory": str(directory)})
 
-    def written(self, directory: Path, wait: bool) -> Any | None:
-        while True:
-            # Results of another directory were asked for by a trainer whose place this one took.
-            self._results = [head for head in self._results if head["directory"] == str(directory)]
-            if self._results:
-                return self._results.pop(0)["result"]
-            if not wait:
-                return None
+    def written(self, wait: bool) -> Any | None:
+        if not self._results and wait:
             self._expect_done()
+        return self._results.pop(0)["result"] if self._results else None
 
     def _expect_done(self) -> None:
         frame = self.channel.receive()
@@ -141,7 +136,7 @@ class LocalEnd:
     def snapshot(self, directory: Path) -> None:
         self._results.append(run(lambda: pieces.write_open_tables(directory, self.service)))
 
-    def written(self, directory: Path, wait: bool) -> Any | None:
+    def written(self, wait: bool) -> Any | None:
         if not self._results:
             return None
         result = self._results.pop(0)

@@ -80,7 +80,7 @@ class Saver:
             return
         ends = [service.end for service in self.session.services]
         while len(self._written) < len(ends):
-            piece = ends[len(self._written)].written(self._pending[0], wait)
+            piece = ends[len(self._written)].written(wait)
             if piece is None:
                 return
             self._written.append(piece)

@@ -151,7 +151,7 @@ class Session:
         """Have the open tables written; what each service wrote."""
         for end, _, _ in self.services:
             end.snapshot(directory)
-        return [piece for end, _, _ in self.services for piece in end.written(directory, wait=True) or ()]
+        return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
 
     def close(self) -> None:
         for end, _, _ in self.services:
