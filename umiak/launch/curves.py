@@ -34,8 +34,6 @@ def draw(metrics_jsonl: Path, png: Path) -> None:
         )
         for axis, name in zip(axes[0], names, strict=True):
             _panel(axis, name, passes, baseline)
-            if name == "cost":
-                _rounds(axis, passes, events)
         figure.savefig(png, dpi=150)
         pyplot.close(figure)
 
@@ -59,18 +57,6 @@ def _panel(axis: Any, name: str, passes: dict[int, Any], baseline: Any) -> None:
     axis.grid(axis="y", color="#e6e6e6", lw=0.8)
     axis.tick_params(colors=_INK, length=0)
     axis.legend(frameon=False)
-
-
-def _rounds(axis: Any, passes: dict[int, Any], events: list[Any]) -> None:
-    """The cost of single rounds, pale behind the curve; a pass ends where its point is."""
-    from numpy import interp
-
-    rounds = {event["round"]: event["cost"] for event in events if event.get("event") == "round"}
-    ids = sorted(passes)
-    ends = [0, *(passes[p]["round"] for p in ids)]
-    shown = [number for number in sorted(rounds) if number <= ends[-1]]
-    x = interp(shown, ends, [ids[0] - 1, *ids])
-    axis.plot(x, [rounds[number] for number in shown], color=_TRAIN, lw=0.7, alpha=0.45, zorder=1)
 
 
 def _events(path: Path) -> Iterator[Any]:

@@ -59,6 +59,7 @@ class Service:
         self._parts: list[Contribution | None] = [None] * spec.trainers
         self._summed = 0
         self._samples = 0
+        self._room = [[np.empty((0, t.dim), np.float32) for t in self.tables] for _ in range(spec.trainers)]
         self._sums: list[np.ndarray | None] = [None] * spec.trainers
 
     def want(self, trainer: int, ids: list[np.ndarray], again: bool = False) -> None:
@@ -143,12 +144,14 @@ class Service:
         return self._current[trainer]
 
     def rows(self, trainer: int) -> list[np.ndarray]:
-        """The current rows of a trainer, one array per table."""
+        """The current rows of a trainer, one array per table: valid until it is next given rows."""
         found = []
-        for table, rows in zip(self.tables, self._current[trainer], strict=True):
-            out = np.empty((rows.size, table.dim), np.float32)
-            table.gather(rows, out)
-            found.append(out)
+        for number, (table, rows) in enumerate(zip(self.tables, self._current[trainer], strict=True)):
+            room = self._room[trainer][number]
+            if len(room) < rows.size:
+                room = self._room[trainer][number] = np.empty((rows.size * 5 // 4, table.dim), np.float32)
+            table.gather(rows, room[: rows.size])
+            found.append(room[: rows.size])
         return found
 
     def _peek(self, ids: list[np.ndarray]) -> list[np.ndarray]:
