@@ -26,13 +26,13 @@ DENSE = 4
 IDS = np.array([3, 1 << 40])
 
 
-def spec(trainers: int = 2) -> ServiceSpec:
-    init = {"kind": "normal", "mean": 0.0, "std": 0.1}
-    return ServiceSpec(0, 1, trainers, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, DENSE)], [TableSpec("t", 2, init)], 0, 1)
+def spec(trainers: int = 2, mode: str = "sync") -> ServiceSpec:
+    table = TableSpec("t", 2, {"kind": "normal", "mean": 0.0, "std": 0.1})
+    return ServiceSpec(0, 1, trainers, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, DENSE)], [table], 0, 1, mode=mode)
 
 
-def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2) -> None:
-    end.setup(spec(trainers), np.full(DENSE, value, np.float32), None)
+def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2, mode: str = "sync") -> None:
+    end.setup(spec(trainers, mode), np.full(DENSE, value, np.float32), None)
 
 
 def pull(end: RemoteEnd) -> np.ndarray:
@@ -138,6 +138,21 @@ def test_when_a_trainer_is_lost_the_others_hear_who_it_was_and_the_server_is_rea
         with pytest.raises(RetryError, match=r"trainer 1 was lost in round 1 \(closed\)"):
             first.receive([np.empty(DENSE, np.float32), np.empty((2, 2), np.float32)])
         runs_a_job(server, 3.0)
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_an_asynchronous_job_goes_on_without_a_trainer_only_where_somebody_replaces_it(supervised: bool) -> None:
+    with served(host(generation=0 if supervised else None)) as server:
+        first, second = ends_of(server)
+        setup(first, mode="async")
+        second.channel.close()
+        server.logged("lost trainer 1")
+        if supervised:
+            assert pull(first).tolist() == [0.0] * DENSE
+        else:
+            with pytest.raises(RetryError, match="trainer 1 was lost"):
+                pull(first)
+        first.channel.close()
 
 
 def test_the_reason_reaches_a_trainer_that_is_still_sending() -> None:

@@ -29,8 +29,10 @@ log = logging.getLogger("umiak.pserver")
 class Endpoint:
     """One service and the trainers connected to it."""
 
-    def __init__(self, index: int, trainers: int, log_period: int) -> None:
+    def __init__(self, index: int, trainers: int, log_period: int, supervised: bool) -> None:
         self.index, self.trainers, self.log_period = index, trainers, log_period
+        self.supervised = supervised
+        """Whether somebody replaces a trainer that is lost."""
         self.server: FrameServer
         self.arriving: dict[int, Peer] = {}
         """Trainers of the next job: they came while some of the last one's had not left yet."""
@@ -103,7 +105,7 @@ class Endpoint:
             return
         where = f" in round {self.service.round}" if self.service else ""
         log.error("lost trainer %d%s: %s", trainer, where, reason)
-        if isinstance(self.service, AsyncService) and self.service.can_lose(trainer):
+        if self.supervised and isinstance(self.service, AsyncService) and self.service.can_lose(trainer):
             self.service.forget(trainer)
             return
         self.abort(RetryError(f"trainer {trainer} was lost{where} ({reason})"))
@@ -263,11 +265,11 @@ class Endpoint:
 
 
 class Host:
-    """All services of one process. Decides who is admitted."""
+    """All services of one process. Decides who is admitted. Without a supervisor there are no generations."""
 
     def __init__(self, job: str, generation: int | None, trainers: int, services: int, log_period: int) -> None:
         self.job, self.generation, self.trainers = job, generation, trainers
-        self.endpoints = [Endpoint(index, trainers, log_period) for index in range(services)]
+        self.endpoints = [Endpoint(index, trainers, log_period, generation is not None) for index in range(services)]
 
     def attach(self, server: FrameServer) -> None:
         for endpoint in self.endpoints:

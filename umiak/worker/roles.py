@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umiak.errors import InputError, RetryError
+from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
 from umiak.pserver.process import ServerOptions, listening, tls_for
 from umiak.spec.settings import Settings
@@ -76,14 +76,20 @@ def trainer(settings: Settings) -> int:
     settings, assignment = assign(settings)
 
     from umiak.spec.load import load
+    from umiak.trainer.checkpoint import newest
     from umiak.trainer.run import run
 
     _log_to_stderr()
     loaded = load(config, settings.config_args)
     claim_output(settings, assignment)
     stop = _Stop()
-    with _on_signal(stop.request):
-        run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+    try:
+        with _on_signal(stop.request):
+            run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+    except UmiakError as error:
+        if error.exit_code != RetryError.exit_code or newest(settings.save_dir) is None:
+            raise
+        raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
     return 0
 
 
@@ -166,8 +172,6 @@ def _say(text: str) -> None:
 
 
 def _check(settings: Settings) -> None:
-    if settings.mode != "sync":
-        raise InputError("--mode async is not there yet: leave it out to train in rounds")
     if settings.transport != "tcp":
         raise InputError(f"--transport={settings.transport}: roles on their own talk over TCP; leave it out")
     last = settings.port + settings.ports_num + settings.ports_num_for_sparse - 1
