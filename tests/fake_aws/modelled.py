@@ -28,13 +28,13 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "CreateVpcEndpoint": {"VpcId", "VpcEndpointType", "ServiceName", "RouteTableIds", *_TAGGED_EC2},
         "DescribeAddresses": set(),
         "DescribeAvailabilityZones": set(),
-        "DescribeInstances": {"Filters", "InstanceIds"},
+        "DescribeInstances": {"Filters"},
         "DescribeInstanceTypeOfferings": {"LocationType", "Filters"},
         "DescribeInstanceTypes": {"InstanceTypes", "Filters"},
         "DescribeInternetGateways": set(),
         "DescribeKeyPairs": {"KeyNames"},
         "DescribeLaunchTemplateVersions": {"LaunchTemplateId", "Versions"},
-        "DescribeNatGateways": {"Filters", "NatGatewayIds"},
+        "DescribeNatGateways": {"Filter"},
         "DescribeRegions": {"AllRegions"},
         "DescribeSubnets": {"SubnetIds"},
         "DescribeVolumes": {"Filters"},
@@ -120,7 +120,7 @@ def objection(call: Call) -> str | None:
     unknown = set(call.params) - operations[call.operation] - _ALWAYS
     if unknown:
         return f"{call}: parameters that are not modelled: {', '.join(sorted(unknown))}"
-    names = {entry["Name"] for entry in call.params.get("Filters") or []}
+    names = {entry["Name"] for entry in call.params.get("Filters", call.params.get("Filter", []))}
     if names - _FILTERS:
         return f"{call}: filters that are not modelled: {', '.join(sorted(names - _FILTERS))}"
     return None

@@ -100,7 +100,7 @@ class Aws:
 
         if self._session is None:
             self._session = boto3.Session()
-        config = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "max_attempts": 5})
+        config = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 5})
         return self._session.client(service, region_name=region, config=config)
 
 

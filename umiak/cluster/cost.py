@@ -119,22 +119,23 @@ def actual(spec: ClusterSpec, book: PriceBook, resources: list[Resource]) -> lis
 
 @dataclass(frozen=True)
 class Report:
-    created: bool
+    # None when AWS could not be asked.
+    created: bool | None
     lines: list[Line]
-    # Why some price or resource is not known, when asking failed.
+    # Why something is not known, when asking failed.
     trouble: Exception | None = None
 
 
 def report(spec: ClusterSpec, aws: Aws, book: PriceBook) -> Report:
-    """The bill of what exists, or of the plan when nothing does. Raises only when not one price is known."""
-    created = False
+    """The bill of what exists, or of the plan when nothing does. Raises when what exists cannot be listed, and when not one
+    price is known for another reason than permission."""
+    created: bool | None = None
     trouble: Exception | None = None
     try:
         created = existing.stack(aws, spec.name).ours
-        lines = actual(spec, book, running.resources(aws, spec)) if created else planned(spec, book)
     except (AwsError, InputError, RetryError) as error:
-        created, trouble = False, error
-        lines = planned(spec, book)
+        trouble = error
+    lines = actual(spec, book, running.resources(aws, spec)) if created else planned(spec, book)
     book.save()
     trouble = trouble or book.trouble
     if trouble and not isinstance(trouble, DeniedError) and not any(line.price for line in lines):

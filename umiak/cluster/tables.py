@@ -15,6 +15,7 @@ from umiak.spec.cluster import ClusterSpec
 
 WIDTH = 118
 UNKNOWN = "unknown"
+STATES = {True: "created", False: "not created", None: "planned; whether it is created is not known"}
 
 
 def findings(found: Sequence[Finding]) -> str:
@@ -61,12 +62,9 @@ def bill(spec: ClusterSpec, report: Report, now: datetime) -> str:
             row += [_age(now - line.since) if line.since else "", _money(line.so_far(now), line)]
         rows.append(row)
     rows.append(_total(report, fixed, now))
-    text = [
-        f"cluster {spec.name} in {spec.region}: {'created' if report.created else 'not created'}",
-        "",
-        _aligned(rows),
-    ]
-    text += ["", "by use", _aligned([[line.what, _price(line.price, line)] for line in used])]
+    text = [f"cluster {spec.name} in {spec.region}: {STATES[report.created]}", "", _aligned(rows)]
+    if used:
+        text += ["", "by use", _aligned([[line.what, _price(line.price, line)] for line in used])]
     text += ["", *_notes(report)]
     return "\n".join(text)
 
