@@ -90,7 +90,7 @@ class Job:
     def step(self, loss: Any, output: Any = None) -> float:
         """One round with the gradients that backward() left; the mean cost of the round over all trainers."""
         if self._current is None or self._prefetch is None:
-            raise InputError("job.step() was called twice for one batch, or before the first")
+            raise InputError("job.step() was called twice for one batch, before the first, or after job.batches() ended")
         cost = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(cost):
             raise self._not_finite(cost)
@@ -126,7 +126,7 @@ class Job:
                 self._round(0, 0.0, None)
                 self._after_round()
         finally:
-            self._outcome = None
+            self._outcome = self._current = None
             self._prefetch.close()
 
     def _round(self, samples: int, cost: float, following: Prepared | None) -> None:
