@@ -77,6 +77,7 @@ def trainer(settings: Settings) -> int:
 
     from umiak.spec.load import load
     from umiak.trainer.checkpoint import newest
+    from umiak.trainer.job import Stopped
     from umiak.trainer.run import run
 
     _log_to_stderr()
@@ -87,9 +88,12 @@ def trainer(settings: Settings) -> int:
         with _on_signal(stop.request):
             run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
     except UmiakError as error:
-        if error.exit_code != RetryError.exit_code or newest(settings.save_dir) is None:
-            raise
-        raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
+        if stop.training and settings.dot_period:
+            print(file=sys.stderr)
+        # After a stop, trainer 0 may still be writing the checkpoint that the others have given their part of.
+        if isinstance(error, Stopped) or (error.exit_code == RetryError.exit_code and newest(settings.save_dir)):
+            raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
+        raise
     return 0
 
 
@@ -147,14 +151,14 @@ class _Stop:
     """A wish to end. Before the first round there is nothing to save; from then on all trainers stop together."""
 
     def __init__(self) -> None:
-        self._training = False
+        self.training = False
         self._wished = False
 
     def request(self) -> None:
         """Called by a signal, so at any point of the program: a user's code must not take what is raised for its own error."""
         if self._wished:
             raise KeyboardInterrupt
-        if not self._training:
+        if not self.training:
             _say("stopped before training began")
             raise SystemExit(RetryError.exit_code)
         self._wished = True
@@ -162,13 +166,13 @@ class _Stop:
 
     def requested(self) -> bool:
         """Asked once in every round."""
-        self._training = True
+        self.training = True
         return self._wished
 
 
 def _say(text: str) -> None:
-    """Past the log, whose stream a signal may have interrupted in the middle of a line."""
-    os.write(2, f"umiak: {text}\n".encode())
+    """Past the log, whose stream a signal may have interrupted, and on a line of its own after any dots."""
+    os.write(2, f"\numiak: {text}\n".encode())
 
 
 def _check(settings: Settings) -> None:
