@@ -85,12 +85,16 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
 
 
 def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
+    from umiak.trainer.job import Stopped
     from umiak.trainer.run import Assignment, run
 
     assignment = Assignment(out=settings.save_dir, resume=settings.resume)
     stream = logs.setup(settings.save_dir / "node_0" / "train.log")
     with _stopping() as stop:
-        run(loaded, settings, assignment, on_event, stop.is_set, stream)
+        try:
+            run(loaded, settings, assignment, on_event, stop.is_set, stream)
+        except Stopped as error:
+            raise Stopped(f"{error}; go on with --resume") from None
 
 
 def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
