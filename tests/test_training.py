@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 import umiak
@@ -271,6 +272,18 @@ def test_init_model_path_takes_values_and_begins_with_fresh_state(tmp_path: Path
         dense, table = halves(net)
         torch_training(net, [torch.optim.Adam(dense, lr=0.01), torch.optim.SparseAdam(table, lr=0.01)], passes=1)
     assert_same(values(tmp_path / "second", 0), net)
+
+
+@pytest.mark.parametrize("how", ["init_from", "init_model_path"])
+def test_a_run_that_begins_with_another_takes_its_buffers_on_every_trainer(
+    how: str, tmp_path: Path, two: Server
+) -> None:
+    """A BatchNorm counts its batches: 63 alone in the first run, then 32 by each of two trainers."""
+    loaded = load_config(TINY, {})
+    train(loaded, tmp_path / "first")
+    train(loaded, tmp_path / "second", two, **{how: tmp_path / "first"})
+    counts = [load_file(tmp_path / out / "pass-00000/buffers.safetensors") for out in ("first", "second")]
+    assert [int(buffers["norm.num_batches_tracked"]) for buffers in counts] == [63, 63 + 32]
 
 
 def test_start_pass_goes_on_from_the_pass_before_with_its_own_data_and_schedule(tmp_path: Path) -> None:
