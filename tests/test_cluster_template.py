@@ -367,7 +367,11 @@ def test_all_nodes_run_in_the_first_zone_and_the_cluster_has_them_all() -> None:
         home = of_type(built, "AWS::EC2::Subnet")[subnet["Ref"]]
         assert home["AvailabilityZone"] == given.zones[0], name
         assert subnet["Ref"] == ("PublicSubnet1" if given.network.nat == "none" else "PrivateSubnet1"), name
-        assert home.get("MapPublicIpOnLaunch", False) is (given.network.nat == "none"), name
+        public = {title for title, p in of_type(built, "AWS::EC2::Subnet").items() if p.get("MapPublicIpOnLaunch")}
+        wanted = {f"PublicSubnet{n}" for n in range(1, len(given.zones) + 1)} if given.network.nat == "none" else set()
+        assert public == wanted, (
+            f"{name}: public addresses where none are needed, or none where they are the only way out"
+        )
         assert len(the_only(built, "AWS::EKS::Cluster")["ResourcesVpcConfig"]["SubnetIds"]) == len(given.zones), name
         assert len(of_type(built, "AWS::EFS::MountTarget")) == len(given.zones), name
         assert nodes["ScalingConfig"]["DesiredSize"] == given.nodes.count, name

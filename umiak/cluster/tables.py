@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -55,11 +55,11 @@ def bill(spec: ClusterSpec, report: Report, now: datetime) -> str:
             line.what,
             _quantity(line),
             _price(line.price, line),
-            _money(line.hourly, line),
-            _money(line.monthly, line),
+            _money(line.hourly, line, 4),
+            _money(line.monthly, line, 2),
         ]
         if report.created:
-            row += [_age(now - line.since) if line.since else "", _money(line.so_far(now), line)]
+            row += [_age(now - line.since) if line.since else "", _money(line.so_far(now), line, 2)]
         rows.append(row)
     rows.append(_total(report, fixed, now))
     text = [f"cluster {spec.name} in {spec.region}: {STATES[report.created]}", "", _aligned(rows)]
@@ -73,21 +73,23 @@ def _total(report: Report, fixed: Sequence[Line], now: datetime) -> list[str]:
     unknown = sum(line.hourly is None for line in fixed)
     currency = next((line.price.currency for line in fixed if line.price), "USD")
     title = "total" if not unknown else f"total, at least ({_many(unknown, 'price')} unknown)"
-    sums = [sum((line.hourly or Decimal(0) for line in fixed), Decimal(0))]
-    sums.append(sum((line.monthly or Decimal(0) for line in fixed), Decimal(0)))
-    row = [title, "", "", *(_amount(value, currency) for value in sums)]
+
+    def total(amounts: Iterable[Decimal | None], digits: int) -> str:
+        return _amount(sum((amount or Decimal(0) for amount in amounts), Decimal(0)), currency, digits)
+
+    row = [title, "", "", total((line.hourly for line in fixed), 4), total((line.monthly for line in fixed), 2)]
     if report.created:
-        row += ["", _amount(sum((line.so_far(now) or Decimal(0) for line in fixed), Decimal(0)), currency)]
+        row += ["", total((line.so_far(now) for line in fixed), 2)]
     return row
 
 
 def _notes(report: Report) -> list[str]:
     dates = sorted({line.price.asked.isoformat() for line in report.lines if line.price})
     notes = [
-        f"Prices of {' and '.join(dates)}, AWS Price List; a month is 730 hours; taxes, discounts and free tiers not counted."
+        f"Prices of {' and '.join(dates)}, AWS Price List (spot: EC2). A month is 730 hours; no taxes, discounts or free tiers."
     ]
     if report.trouble:
-        notes.append(f"Some prices could not be asked for: {report.trouble}")
+        notes.append(f"Not everything could be asked: {report.trouble}")
     return notes if dates else notes[1:] or ["No price is known."]
 
 
@@ -99,17 +101,15 @@ def _quantity(line: Line) -> str:
 def _price(price: Price | None, line: Line) -> str:
     if price is None:
         return UNKNOWN
-    unit = line.unit if line.per == "use" else "/".join(part for part in (line.unit, line.per) if part)
+    unit = line.unit if line.per == "use" else "-".join(part for part in (line.unit, line.per) if part)
     return f"{_amount(price.amount, price.currency)} /{unit}"
 
 
-def _money(value: Decimal | None, line: Line) -> str:
-    return UNKNOWN if value is None or line.price is None else _amount(value, line.price.currency)
+def _money(value: Decimal | None, line: Line, digits: int) -> str:
+    return UNKNOWN if value is None or line.price is None else _amount(value, line.price.currency, digits)
 
 
-def _amount(value: Decimal, currency: str) -> str:
-    """Cents for what has dollars, more digits for what has not."""
-    digits = 2 if value >= 10 else 4
+def _amount(value: Decimal, currency: str, digits: int = 4) -> str:
     return f"{'$' if currency == 'USD' else currency + ' '}{value:,.{digits}f}"
 
 
