@@ -150,6 +150,9 @@ class Job:
 
     def _checkpoint_is_due(self) -> bool:
         minutes = self.settings.checkpoint_minutes
+        if self.saver.busy:
+            # The time between two counts from the end of the first, or a slow disk would have rounds wait for it.
+            self._checkpointed = time.monotonic()
         return self._save_is_due() or (minutes > 0 and time.monotonic() - self._checkpointed > 60 * minutes)
 
     def _save_is_due(self) -> bool:

@@ -67,6 +67,11 @@ class Saver:
             self._pending = directory, Position(**vars(position)), self.session.round
         self.session.checkpoint(directory, blob, self.trainer)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._pending is not None
+
     def poll(self) -> None:
         """Commit the checkpoint under way if all its pieces are there."""
         self._collect(wait=False)
