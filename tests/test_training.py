@@ -286,6 +286,15 @@ def test_a_run_that_begins_with_another_takes_its_buffers_on_every_trainer(
     assert [int(buffers["norm.num_batches_tracked"]) for buffers in counts] == [63, 63 + 32]
 
 
+def test_rows_of_one_service_are_shared_out_to_many(tmp_path: Path, two: Server) -> None:
+    loaded = load_config(TINY, {})
+    train(loaded, tmp_path / "first")
+    train(loaded, tmp_path / "second", two, init_from=tmp_path / "first")
+    parts = [load_file(path)["ids"] for path in sorted((tmp_path / "second/pass-00000").glob("item.weight.service-*"))]
+    assert [len(part) > 0 for part in parts] == [True, True]
+    assert sorted(torch.cat(parts).tolist()) == sorted(set(loaded.config.train["item"].tolist()))  # type: ignore[index]
+
+
 def test_start_pass_goes_on_from_the_pass_before_with_its_own_data_and_schedule(tmp_path: Path) -> None:
     """Without optimizer state, which a snapshot does not hold, the bytes are those of one uninterrupted run."""
     job = config(umiak.SGD(0.1, schedule=PassManual(((0, 1.0), (1, 0.1), (2, 0.5)))))
