@@ -90,7 +90,9 @@ class Job:
     def step(self, loss: Any, output: Any = None) -> float:
         """One round with the gradients that backward() left; the mean cost of the round over all trainers."""
         if self._current is None or self._prefetch is None:
-            raise InputError("job.step() was called twice for one batch, before the first, or after job.batches() ended")
+            raise InputError(
+                "job.step() was called twice for one batch, before the first, or after job.batches() ended"
+            )
         cost = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(cost):
             raise self._not_finite(cost)
