@@ -95,6 +95,14 @@ def test_offline_verbs_do_not_load_boto3(file: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=file.parent, check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("missing", ["yaml", "troposphere", "boto3"])
+def test_missing_extra_says_what_to_install(file: Path, missing: str) -> None:
+    code = f"import sys; sys.modules['{missing}'] = None; from umiak.cli.main import main; exit(main(['cluster', 'validate']))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=file.parent, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pip install 'umiak[cluster]'" in done.stderr
+
+
 def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """The one line of a command that fails on the user's input."""
     assert main(["cluster", *words]) == 2

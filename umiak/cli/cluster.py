@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 from umiak.errors import InputError
 
 FILE = "cluster.yaml"
+# What the optional dependency group "cluster" brings, by the names they are imported by.
+EXTRA = ("boto3", "yaml", "troposphere")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -20,7 +22,14 @@ class _Parser(argparse.ArgumentParser):
 
 def run(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    code: int = options.verb(options)
+    try:
+        code: int = options.verb(options)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        raise InputError(
+            f"umiak cluster needs {', '.join(EXTRA)}; install the extra: pip install 'umiak[cluster]'"
+        ) from error
     return code
 
 

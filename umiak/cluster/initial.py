@@ -29,6 +29,7 @@ KUBE_UP = {
     "NUM_NODES": "nodes",
     "NODE_SIZE": "types",
 }
+_FIELDS = {"name": "name", "zone": "region and the first of zones", "nodes": "nodes.count", "types": "nodes.types"}
 # Variable → why it means nothing here.
 MEANINGLESS = {
     "MASTER_SIZE": "AWS runs the control plane of EKS, there is no master to size",
@@ -43,7 +44,7 @@ def from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Given], 
     for variable, name in KUBE_UP.items():
         if text := environment.get(variable):
             values[name] = Given(_number(text, variable) if name == "nodes" else text, variable)
-            notes.append(f"{variable}={text}: {'the zone of the nodes' if name == 'zone' else name}")
+            notes.append(f"{variable}={text}: {_FIELDS[name]}")
     if "zone" in values:
         values["region"] = Given(values["zone"].value[:-1], "KUBE_AWS_ZONE")
     if "types" in values:
