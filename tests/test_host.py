@@ -135,7 +135,7 @@ def test_when_a_trainer_is_lost_the_others_hear_who_it_was_and_the_server_is_rea
         assert play([first, second]).any()
         first.send_round(1, 1, Flags.NONE, 0.0, [IDS], np.ones(DENSE, np.float32), [np.ones((2, 2), np.float32)])
         second.channel.close()
-        with pytest.raises(RetryError, match=r"trainer 1 was lost in round 1 \(closed\)"):
+        with pytest.raises(RetryError, match=r"trainer 1 was lost in round 1 \(the connection was closed\)"):
             first.receive([np.empty(DENSE, np.float32), np.empty((2, 2), np.float32)])
         runs_a_job(server, 3.0)
 

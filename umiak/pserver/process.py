@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -52,6 +53,9 @@ def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int) -> N
 @contextlib.contextmanager
 def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
     """A parameter server on all its addresses, to be polled."""
+    # Each trainer holds a connection to each service; the usual limit of 1024 is soon reached.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     addresses = [Address.parse(text) for text in options.addresses]
     tls = tls_for(addresses, options.tls, options.insecure, credentials.server_context)
     log.info("number of parameterServer instances: %d", len(addresses))

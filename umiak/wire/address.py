@@ -101,10 +101,10 @@ def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> soc
             passed = time.monotonic() - begun
             if passed > seconds:
                 raise RetryError(
-                    f"cannot reach {address} within {seconds:.0f} s ({error.strerror or error}): is it running?"
+                    f"cannot reach {address} within {seconds:.0f} s ({plain(error)}): is it running?"
                 ) from None
             if passed > PATIENCE_SECONDS and not told:
-                log.info("waiting up to %.0f s for %s (%s)", seconds, address, error.strerror or error)
+                log.info("waiting up to %.0f s for %s (%s)", seconds, address, plain(error))
                 told = True
             time.sleep(0.05)
 
@@ -121,8 +121,14 @@ def tune(sock: socket.socket) -> None:
 
 
 def distrust(peer: str, error: ssl.SSLError) -> InputError:
-    reason = (error.reason or str(error)).replace("_", " ").lower()
-    return InputError(f"{peer} and this process do not trust each other ({reason}): check --tls on both sides")
+    return InputError(f"{peer} and this process do not trust each other ({plain(error)}): check --tls on both sides")
+
+
+def plain(error: OSError) -> str:
+    """What went wrong with a socket, in words only."""
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
 
 
 def _holder(port: int) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from umiak.errors import RetryError, UmiakError, described
+from umiak.wire.address import plain
 
 Buffer = bytes | bytearray | memoryview | np.ndarray
 
@@ -177,8 +178,7 @@ class Channel:
         return decode_json(raw[:head_size])
 
     def _lost(self, error: OSError) -> RetryError:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-        return RetryError(f"lost {self.peer}: {reason}")
+        return RetryError(f"lost {self.peer}: {plain(error)}")
 
     def close(self) -> None:
         self.sock.close()

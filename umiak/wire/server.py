@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from umiak.errors import InputError, UmiakError, describe
 from umiak.wire import credentials, hello
-from umiak.wire.address import tune
+from umiak.wire.address import plain, tune
 from umiak.wire.frames import (
     HEADER,
     HELLO_LIMIT,
@@ -34,7 +34,7 @@ from umiak.wire.frames import (
 from umiak.wire.hello import Member
 
 GREETING_SECONDS = 10.0
-MAX_STRANGERS = 128
+MAX_STRANGERS = 512
 log = logging.getLogger("umiak.wire")
 
 
@@ -86,7 +86,8 @@ class Peer:
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return None
             if not count:
-                raise ConnectionResetError("closed in the middle of a frame" if self._got or self._head else "closed")
+                middle = " in the middle of a frame" if self._got or self._head else ""
+                raise ConnectionResetError(f"the connection was closed{middle}")
             self._got += count
 
     def write(self) -> bool:
@@ -187,7 +188,7 @@ class FrameServer:
                     sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         except OSError as error:
             sock.close()
-            log.warning("refused a stranger at %s: %s", name, error)
+            log.warning("refused a stranger at %s: %s", name, plain(error))
             return
         peer = Peer(sock, name, port)
         strangers = [other for other in self.peers if other.member is None]
@@ -219,8 +220,7 @@ class FrameServer:
                 if not peer.tls:
                     break
         except (OSError, FrameError) as error:
-            tls = isinstance(error, ssl.SSLError) and error.reason
-            self.drop(peer, tls.replace("_", " ").lower() if tls else str(error))
+            self.drop(peer, plain(error) if isinstance(error, OSError) else str(error))
         except UmiakError as error:
             log.warning("refused %s: %s", peer, error)
             self.dismiss(peer, error)
@@ -260,7 +260,7 @@ class FrameServer:
         try:
             empty = peer.write()
         except OSError as error:
-            self.drop(peer, str(error))
+            self.drop(peer, plain(error))
             return
         if empty and peer.closing:
             with contextlib.suppress(OSError):
