@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: setup demo test check format lock clean
+.PHONY: setup demo test bench check format lock clean
 
 setup: $(READY)
 
@@ -29,6 +29,9 @@ check: setup
 
 test: check
 	$(BIN)/pytest
+
+bench: setup
+	$(BIN)/umiak bench all
 
 format: setup
 	$(BIN)/ruff format .

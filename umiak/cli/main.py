@@ -19,6 +19,7 @@ VERBS = {
     "pserver": "run one parameter server",
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",
+    "bench": "measure speed against the limit and against other systems",
     "cluster": "plan a cluster on AWS",
 }
 INTERRUPTED = 130

@@ -17,7 +17,13 @@ from umiak.spec.settings import FLAGS, IGNORED, Flag, Settings
 
 __all__ = ["Settings", "help_text", "parse"]
 
-POSITIONAL = {"certs": "tls", "data fetch": "dataset", "export": "init_model_path", "pserver": None}
+POSITIONAL = {
+    "certs": "tls",
+    "data fetch": "dataset",
+    "export": "init_model_path",
+    "pserver": None,
+    "bench": "workload",
+}
 DEFAULTS: dict[str, dict[str, Any]] = {"pserver": {"transport": "tcp"}, "trainer": {"transport": "tcp"}}
 TAKES_V1 = ("train", "pserver", "trainer", "test", "predict")
 _TRUE = ("1", "true", "t", "yes", "y")
@@ -192,7 +198,9 @@ def _example(entry: _Known) -> str:
 def _metavar(verb: str) -> str:
     if verb in ("test", "predict"):
         return "SNAPSHOT or CONFIG"
-    return {"certs": "DIR", "data fetch": "NAME", "export": "SNAPSHOT", "pserver": ""}.get(verb, "CONFIG")
+    return {"certs": "DIR", "data fetch": "NAME", "export": "SNAPSHOT", "pserver": "", "bench": "WORKLOAD"}.get(
+        verb, "CONFIG"
+    )
 
 
 def help_text(verb: str) -> str:

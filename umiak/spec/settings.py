@@ -61,6 +61,15 @@ class Settings:
     dataset: str = ""
     directory: Path | None = None
 
+    workload: str = "all"
+    seconds: float = 10.0
+    rounds: int = 5
+    json: Path | None = None
+    plot: Path | None = None
+    paddle: bool = False
+    network_gbit: float = 10.0
+    network_us: float = 50.0
+
     warnings: tuple[str, ...] = ()
 
 
@@ -81,6 +90,8 @@ ROLES = ("pserver", "trainer")
 TRAINERS = ("train", "trainer")
 RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
+BENCH = ("bench",)
+WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "all")
 
 FLAGS = {
     "config": Flag("the config file", RUNS + SNAPSHOTS, v1=True),
@@ -127,6 +138,14 @@ FLAGS = {
     "output": Flag("the file to write", ("predict", "export")),
     "dataset": Flag("which data set", ("data fetch",)),
     "directory": Flag("where the data set is kept", ("data fetch",)),
+    "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
+    "seconds": Flag("how long each run is measured, after its warm-up", BENCH, minimum=0),
+    "rounds": Flag("how often each system runs; figures are medians", BENCH, minimum=1),
+    "json": Flag("a file for the figures", BENCH),
+    "plot": Flag("a PNG for the figures", BENCH),
+    "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)", BENCH),
+    "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", BENCH, minimum=1),
+    "network_us": Flag("scale: how long it takes one way, in microseconds", BENCH, minimum=0),
 }
 
 

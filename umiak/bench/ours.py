@@ -1,0 +1,173 @@
+"""Umiak itself, started as a user's job is; and its limit, the same trainers with services that cost nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from umiak.bench import models
+from umiak.bench.meter import Meter
+from umiak.bench.run import Run, in_processes
+from umiak.errors import UmiakError
+from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
+from umiak.spec.config import Config, Shard
+from umiak.spec.load import Loaded
+from umiak.spec.optim import AdaGrad, Adam, Optimizer
+from umiak.spec.settings import Settings
+from umiak.trainer.ends import Arrays, LocalEnd
+
+MODELS: dict[str, tuple[Any, Any, Optimizer]] = {
+    "recommendation": (models.Recommendation, models.squared_error, Adam(lr=1e-3)),
+    "ctr": (models.Clicks, models.click_loss, AdaGrad(lr=1e-2)),
+    "quick_start": (models.BagOfWords, models.class_loss, Adam(lr=1e-3)),
+}
+
+
+class Endless:
+    """A source whose batches go round for ever, and a loss that ticks the meter of the trainer it runs in."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.traffic = Traffic()
+        self._loss = MODELS[run.workload][1]
+        self._meter: Meter | None = None
+
+    def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
+        self._meter = self.run.meter(shard.index, self.traffic.per_round)
+        return itertools.cycle(self.run.batches(shard.index))
+
+    def loss(self, output: Any, batch: Any) -> Any:
+        loss = self._loss(output, batch)
+        if loss.requires_grad and self._meter is not None:
+            self._meter.tick()
+        return loss
+
+    def config(self) -> Config:
+        model, _, optimizer = MODELS[self.run.workload]
+        return Config(
+            model=model, train=self, loss=self.loss, optimizer=optimizer, batch_size=self.run.trained.batch_size
+        )
+
+
+class _Enough(BaseException):
+    """Everything is measured: ends the job from inside, past all handlers of errors."""
+
+
+def umiak(run: Run) -> dict[str, Any]:
+    """A job of the launcher, with the transport of its own default."""
+    return _job(run, Settings(workers=run.workers, save_dir=run.directory / "out"))
+
+
+def umiak_async(run: Run) -> dict[str, Any]:
+    return _job(run, Settings(workers=run.workers, save_dir=run.directory / "out", mode="async"))
+
+
+def umiak_tls(run: Run) -> dict[str, Any]:
+    """Over TCP with mutual TLS, as between machines."""
+    from umiak.wire import credentials
+
+    certificates = run.directory / "tls"
+    credentials.write(certificates, run.workers)
+    out, port = run.directory / "out", free_ports(run.workers)
+    return _job(run, Settings(workers=run.workers, save_dir=out, tls=certificates, transport="tcp", port=port))
+
+
+def _job(run: Run, settings: Settings) -> dict[str, Any]:
+    from umiak.launch import local
+
+    found: list[dict[str, Any]] = []
+
+    def look(event: dict[str, Any]) -> None:
+        if measured := run.measured():
+            found.append(measured)
+            raise _Enough
+        if event["event"] == "restart":
+            raise UmiakError(f"the job restarted during the measurement: {event}")
+
+    with contextlib.suppress(_Enough):
+        local.train(settings, look, Loaded(Endless(run).config()))
+    return found[0]
+
+
+def free_ports(count: int) -> int:
+    """The first of so many neighbouring ports that nobody listens on."""
+    for first in range(20200 + os.getpid() % 1000, 60000, count):
+        with contextlib.ExitStack() as taken, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise UmiakError(f"no {count} neighbouring ports are free on this machine")
+
+
+class Traffic:
+    """What a trainer would have sent and received."""
+
+    def __init__(self) -> None:
+        self.rounds = self.sent = self.received = 0
+
+    def per_round(self) -> dict[str, Any]:
+        if not self.rounds:
+            return {}
+        return {"sent_per_round": self.sent / self.rounds, "received_per_round": self.received / self.rounds}
+
+
+class FreeEnd(LocalEnd):
+    """A service that takes no time: rows are constant, dense values stay as they are."""
+
+    def __init__(self, traffic: Traffic, counts_rounds: bool) -> None:
+        super().__init__()
+        self._traffic, self._counts_rounds = traffic, counts_rounds
+        self._outcome = Outcome(0, 0, Flags.NONE, 0.0)
+        self._dense = 0
+
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
+        pass
+
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
+        self._dense = int(dense)
+
+    def send_round(
+        self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
+    ) -> None:
+        self._outcome, self._dense = Outcome(round_id, samples, Flags.NONE, cost), 1
+        self._traffic.rounds += self._counts_rounds
+        self._traffic.sent += sum(part.nbytes for part in (*ids, dense, *rows))
+
+    def receive(self, parts: Arrays) -> Outcome:
+        for part in parts[self._dense :]:
+            part.fill(0.01)  # memory that was never written may hold anything, and torch is slow with some of it
+        self._traffic.received += sum(part.nbytes for part in parts)
+        return self._outcome
+
+
+def limit(run: Run) -> dict[str, Any]:
+    """The trainers of a job with one service that costs nothing per worker, so that all but communication is there."""
+    import torch
+
+    from umiak.pserver.placement import merge
+    from umiak.trainer import run as training
+    from umiak.trainer.session import Placed
+
+    torch.set_num_threads(1)
+    merge(np.arange(4), run.workers)  # compiled once, before forking
+    source = Endless(run)
+    loaded = Loaded(source.config())
+
+    @contextlib.contextmanager
+    def unconnected(settings: Settings, assignment: training.Assignment) -> Iterator[list[Placed]]:
+        yield [Placed(FreeEnd(source.traffic, number == 0), True, True) for number in range(run.workers)]
+
+    def work(trainer: int) -> None:
+        training._connected = unconnected
+        assignment = training.Assignment(trainer=trainer, trainers=run.workers)
+        with Path(os.devnull).open("w") as dots:
+            training.run(loaded, Settings(), assignment, lambda event: None, lambda: False, dots)
+
+    return in_processes(run, work)

@@ -1,0 +1,114 @@
+"""From runs to figures: medians, ratios of runs that stood side by side, spread and noise; as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from umiak.bench.driver import Measured
+from umiak.bench.systems import SYNC_PADDLES
+
+NOISY = 0.05
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One system on one workload. Ratios are medians over pairs of runs of the same round."""
+
+    workload: str
+    system: str
+    samples_per_s: float
+    unit: str
+    low: float
+    high: float
+    of_limit: float | None
+    of_paddle: float | None
+    of_paddle_best: float | None
+    others: float
+    runs: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "workload": self.workload,
+            "system": self.system,
+            "samples_per_s": self.samples_per_s,
+            "of_limit": self.of_limit,
+            "of_paddle": self.of_paddle,
+            "of_paddle_best": self.of_paddle_best,
+            "unit": self.unit,
+            "low": self.low,
+            "high": self.high,
+            "others": self.others,
+            "runs": self.runs,
+        }
+
+
+def figures(measured: Measured) -> list[Figure]:
+    rates = {system: [run["samples_per_s"] for run in runs] for system, runs in measured.runs.items() if runs}
+    paddles = [name for name in rates if name.startswith("paddle")]
+    sync = max((name for name in paddles if name in SYNC_PADDLES), key=lambda name: median(rates[name]), default=None)
+    best = max(paddles, key=lambda name: median(rates[name]), default=None)
+    return [
+        Figure(
+            workload=measured.workload,
+            system=system,
+            samples_per_s=median(values),
+            unit=measured.runs[system][0].get("unit", "samples/s"),
+            low=min(values),
+            high=max(values),
+            of_limit=ratio(values, rates.get("limit")),
+            of_paddle=ratio(values, rates[sync]) if sync else None,
+            of_paddle_best=ratio(values, rates[best]) if best else None,
+            others=median(run["others"] for run in measured.runs[system]),
+            runs=len(values),
+        )
+        for system, values in rates.items()
+    ]
+
+
+def ratio(values: Sequence[float], others: Sequence[float] | None) -> float | None:
+    """The median over pairs: two runs of one round share the machine's mood, two medians need not."""
+    pairs = list(zip(values, others or (), strict=False))
+    return median(value / other for value, other in pairs) if pairs else None
+
+
+def table(all_figures: Sequence[Figure]) -> str:
+    """The figures for people."""
+    head = ("workload", "system", "median", "", "low … high", "of limit", "of paddle", "others", "runs")
+    lines = [head, *map(_cells, all_figures)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    left = {0, 1, 3}
+    text = [
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    noisy = sorted({figure.workload for figure in all_figures if figure.others > NOISY})
+    if noisy:
+        text += [
+            "",
+            f"Others used more than {NOISY:.0%} of this machine during {', '.join(noisy)}: measure again when it is quiet.",
+        ]
+    return "\n".join(text)
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    return (
+        figure.workload,
+        figure.system,
+        f"{figure.samples_per_s:,.0f}",
+        figure.unit,
+        f"{figure.low:,.0f} … {figure.high:,.0f}",
+        _share(figure.of_limit),
+        _share(figure.of_paddle),
+        f"{figure.others:.0%}",
+        str(figure.runs),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

@@ -1,0 +1,71 @@
+"""One measured run of one system: what it is told, and how it waits for the meters of its trainers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from umiak.bench.meter import Meter, results
+from umiak.bench.noise import Watch
+from umiak.bench.workloads import WORKLOADS, Workload, batches
+from umiak.errors import UmiakError
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Run:
+    """`data` holds the batches, `directory` is this run's own."""
+
+    workload: str
+    system: str
+    seconds: float
+    workers: int
+    data: Path
+    directory: Path
+    watch: Watch = field(default_factory=Watch)
+
+    @property
+    def trained(self) -> Workload:
+        return WORKLOADS[self.workload]
+
+    def batches(self, trainer: int, workers: int | None = None) -> list[dict[str, Any]]:
+        return batches(self.trained, workers or self.workers, self.data, trainer)
+
+    def meter(self, trainer: int, notes: Callable[[], dict[str, Any]] = dict) -> Meter:
+        return Meter(self.directory, trainer, self.trained.distinct, self.seconds, notes)
+
+    def measured(self, trainers: int | None = None) -> dict[str, Any] | None:
+        """The rate over all trainers once every one of them has measured; None before."""
+        parts = results(self.directory, trainers or self.workers)
+        if parts is None:
+            return None
+        self.watch.stop()
+        size = self.trained.batch_size
+        rates = [part.pop("rounds") / part.pop("seconds") for part in parts]
+        return {"samples_per_s": size * sum(rates), "rounds_per_s": sum(rates) / len(rates), **parts[0]}
+
+
+def in_processes(run: Run, work: Callable[[int], None]) -> dict[str, Any]:
+    """Run `work(trainer)` in forked processes until all have measured, then end them."""
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=work, args=(trainer,), daemon=True) for trainer in range(run.workers)]
+    for process in processes:
+        process.start()
+    try:
+        while (found := run.measured()) is None:
+            time.sleep(POLL_SECONDS)
+            ended = [number for number, process in enumerate(processes) if not process.is_alive()]
+            if ended:
+                raise UmiakError(
+                    f"trainer {ended[0]} of {run.system} ended before it had measured: see what it printed"
+                )
+        return found
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()

@@ -1,0 +1,168 @@
+"""How speed grows with workers: measures some here, fits the cost of a round, and predicts many on machines of their own.
+
+The model. A round of one worker costs CPU time: `compute` (its own batch), `per_byte` for what its trainer sends and
+receives, `per_message` for each of its exchanges, one per server, counted with the server's side. Here n workers share the
+cores, and one worker alone keeps `parallel` cores busy, since the next batch is prepared meanwhile. So a round of n takes
+
+    n · (compute + per_byte · bytes + per_message · n) / min(cores, parallel · n)
+
+The limit runs have compute alone, which tells it apart from bytes; two workloads with few and many bytes tell bytes from
+messages. Errors count relative to the measured time, or slow workloads would decide alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from umiak.bench import driver
+from umiak.bench.driver import Say
+
+WORKLOADS = ("quick_start", "ctr")
+MEASURED = (1, 2, 3, 6)
+FITTED = (1, 2, 3)
+PREDICTED = (10, 30, 100, 300, 1000)
+TOLERANCE = 0.15
+
+
+@dataclass(frozen=True)
+class Point:
+    """Seconds a round takes; bytes are those one trainer sends and receives in it, 0 in a limit run."""
+
+    workload: str
+    workers: int
+    seconds: float
+    bytes: float
+
+    @property
+    def communicates(self) -> bool:
+        return self.bytes > 0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """CPU seconds, and how many cores a worker alone keeps busy, per workload where they depend on it."""
+
+    compute: dict[str, float]
+    per_byte: float
+    per_message: float
+    parallel: float
+    cores: int
+
+    def here(self, workload: str, workers: int, bytes_: float) -> float:
+        """Seconds of a round of so many workers on this machine."""
+        work = self.compute[workload] + (self.per_byte * bytes_ + self.per_message * workers if bytes_ else 0.0)
+        return workers * work / min(self.cores, self.parallel * workers)
+
+    def apart(self, workload: str, workers: int, bytes_: float, network: Network) -> float:
+        """Seconds of a round when each worker has a machine like this one to itself."""
+        here = (self.compute[workload] + self.per_byte * bytes_ + self.per_message * workers) / self.parallel
+        away = bytes_ * (workers - 1) / workers / network.bytes_per_second + 2 * network.latency
+        return here + away
+
+
+@dataclass(frozen=True)
+class Network:
+    gbit: float
+    microseconds: float
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.gbit * 1e9 / 8
+
+    @property
+    def latency(self) -> float:
+        return self.microseconds * 1e-6
+
+
+def fit(points: Sequence[Point], cores: int) -> Costs:
+    """Least squares of relative errors, costs never negative; `parallel` is tried in steps from 1 to the cores."""
+    names = sorted({point.workload for point in points})
+    best: tuple[float, Costs] | None = None
+    for parallel in np.arange(1.0, cores + 0.01, 0.05):
+        rows = []
+        for point in points:
+            share = point.workers / min(cores, parallel * point.workers) / point.seconds
+            costs = [float(point.workload == name) for name in names]
+            costs += [point.bytes, float(point.workers) if point.communicates else 0.0]
+            rows.append([share * cost for cost in costs])
+        found, error = _not_negative(np.array(rows), np.ones(len(points)))
+        if best is None or error < best[0]:
+            compute = dict(zip(names, map(float, found), strict=False))
+            best = error, Costs(compute, float(found[-2]), float(found[-1]), float(parallel), cores)
+    assert best is not None
+    return best[1]
+
+
+def _not_negative(rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:
+    """Least squares; a cost that came out negative is taken to be zero and the rest fitted again."""
+    free = np.ones(rows.shape[1], bool)
+    found = np.zeros(rows.shape[1])
+    while free.any():
+        scale = np.abs(rows[:, free]).max(0)
+        scale[scale == 0] = 1.0
+        found[:] = 0.0
+        found[free] = np.linalg.lstsq(rows[:, free] / scale, wanted, rcond=None)[0] / scale
+        if (found >= 0).all():
+            break
+        free &= found > 0
+    return found, float(((rows @ found - wanted) ** 2).sum())
+
+
+def measure(rounds: int, seconds: float, say: Say) -> list[Point]:
+    points = []
+    for workload in WORKLOADS:
+        for workers in MEASURED:
+            measured = driver.measure(workload, ("limit", "umiak"), rounds, seconds, say, workers)
+            limits = measured.runs["limit"]
+            size = limits[0]["sent_per_round"] + limits[0]["received_per_round"]
+            for system, bytes_ in (("limit", 0.0), ("umiak", size)):
+                took = median(1 / run["rounds_per_s"] for run in measured.runs[system])
+                points.append(Point(workload, workers, took, bytes_))
+    return points
+
+
+def check(points: Sequence[Point], costs: Costs) -> list[tuple[Point, float]]:
+    """What was measured but not fitted, beside the prediction for it."""
+    held_out = [point for point in points if point.workers not in FITTED and point.communicates]
+    return [(point, costs.here(point.workload, point.workers, point.bytes)) for point in held_out]
+
+
+def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes: dict[str, int]) -> str:
+    lines = ["the cost of a round, in CPU time of one worker and its server:"]
+    lines += [f"  compute, {name}: {1e3 * value:.2f} ms" for name, value in costs.compute.items()]
+    lines.append(f"  a byte: {1e9 * costs.per_byte:.2f} ns    a message: {1e6 * costs.per_message:.0f} µs")
+    lines.append(f"  a worker alone keeps {costs.parallel:.2f} of {costs.cores} cores busy")
+    lines += ["", "workload      workers    measured   predicted      error"]
+    for point in points:
+        if point.communicates:
+            predicted = costs.here(point.workload, point.workers, point.bytes)
+            error = predicted / point.seconds - 1
+            kind = "" if point.workers in FITTED else f"  not fitted; at most {TOLERANCE:.0%} is asked for"
+            lines.append(
+                f"{point.workload:<13} {point.workers:>7} {1e3 * point.seconds:>8.1f} ms {1e3 * predicted:>8.1f} ms "
+                f"{error:>+10.1%}{kind}"
+            )
+    lines += ["", *_assumptions(costs, network), "", "workload      workers   ms a round      samples/s   of the ideal"]
+    for name in costs.compute:
+        size = next(point.bytes for point in points if point.workload == name and point.communicates)
+        for workers in PREDICTED:
+            took = costs.apart(name, workers, size, network)
+            rate = workers * batch_sizes[name] / took
+            ideal = costs.compute[name] / costs.parallel / took
+            lines.append(f"{name:<13} {workers:>7} {1e3 * took:>12.1f} {rate:>14,.0f} {ideal:>14.2f}")
+    return "\n".join(lines)
+
+
+def _assumptions(costs: Costs, network: Network) -> list[str]:
+    return [
+        f"prediction for {network.gbit:g} Gbit/s and {network.microseconds:g} µs one way, assuming:",
+        f"  every worker has a machine like this one, {costs.cores} cores, to itself, and runs a trainer and a server",
+        "  the same batch per trainer, so the same bytes, spread evenly over all servers",
+        "  all machines send and receive at full speed at once: no shared switch, no slow machine to wait for",
+        "  the bytes of a round travel after the computation, not during it",
+        "  ideal: the computation alone, with communication free",
+    ]

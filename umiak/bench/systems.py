@@ -1,0 +1,50 @@
+"""Which systems a workload is measured with, and where each of them lives. Names only: nothing heavy is imported."""
+
+from __future__ import annotations
+
+TRAINED = ("recommendation", "ctr", "quick_start")
+GROUPS = {
+    **{name: (name,) for name in TRAINED},
+    "table": ("table",),
+    "wire": ("wire-trips", "wire-bytes"),
+    "all": (*TRAINED, "table", "wire-trips", "wire-bytes"),
+}
+"""What the user can ask for, and the workloads it stands for."""
+
+_TRAINING = {
+    "limit": ("ours", "limit"),
+    "umiak": ("ours", "umiak"),
+    "umiak-tls": ("ours", "umiak_tls"),
+    "umiak-async": ("ours", "umiak_async"),
+    "torch-ddp": ("peers", "ddp"),
+    "torch": ("peers", "single"),
+    "paddle": ("paddle", "sync"),
+    "paddle-as-shipped": ("paddle", "as_shipped"),
+    "paddle-async": ("paddle", "asynchronous"),
+    "paddle-dataset": ("paddle", "dataset"),
+}
+_TABLE = {"limit": ("table", "limit"), "umiak": ("table", "umiak")}
+_WIRE = {
+    "limit": ("wire", "bare"),
+    "umiak": ("wire", "unix"),
+    "umiak-tcp": ("wire", "tcp"),
+    "umiak-tls": ("wire", "tls"),
+}
+_OF = {**dict.fromkeys(TRAINED, _TRAINING), "table": _TABLE, "wire-trips": _WIRE, "wire-bytes": _WIRE}
+
+SYNC_PADDLES = ("paddle", "paddle-as-shipped")
+"""The same, with and without MKL_DEBUG_CPU_TYPE=5: the faster of the two is what others are compared with."""
+
+
+def systems(workload: str, paddle: bool) -> list[str]:
+    return [name for name in _OF[workload] if paddle or not name.startswith("paddle")]
+
+
+def place(workload: str, system: str) -> tuple[str, str]:
+    """Module and function of a system."""
+    return _OF[workload][system]
+
+
+def may_be_missing(system: str) -> bool:
+    """Whether the bench goes on without it, with a note, where it does not run."""
+    return system.startswith("paddle") or system == "umiak-async"

@@ -1,0 +1,16 @@
+"""`umiak bench [WORKLOAD]`: how fast, against the limit and the peers."""
+
+from __future__ import annotations
+
+from umiak.cli.arguments import settings
+
+ABOUT = """WORKLOAD is recommendation, ctr, quick_start, table, wire, all of these (the default), or scale: measured with 1, 2, 3
+and 6 workers here and predicted for up to 1,000. Run it on a machine that does nothing else; docs/bench.md says more."""
+
+
+def run(argv: list[str]) -> int:
+    read = settings("bench", argv, ABOUT)
+
+    from umiak.bench.main import bench
+
+    return bench(read)
