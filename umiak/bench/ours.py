@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from umiak.bench import models
 from umiak.bench.meter import Meter
-from umiak.bench.run import Run, in_processes
+from umiak.bench.run import Run, free_ports, in_processes
 from umiak.errors import UmiakError
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.config import Config, Shard
@@ -94,16 +93,6 @@ def _job(run: Run, settings: Settings) -> dict[str, Any]:
     with contextlib.suppress(_Enough):
         local.train(settings, look, Loaded(Endless(run).config()))
     return found[0]
-
-
-def free_ports(count: int) -> int:
-    """The first of so many neighbouring ports that nobody listens on."""
-    for first in range(20200 + os.getpid() % 1000, 60000, count):
-        with contextlib.ExitStack() as taken, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                taken.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
-    raise UmiakError(f"no {count} neighbouring ports are free on this machine")
 
 
 class Traffic:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import umiak
-from umiak.bench.ours import free_ports
-from umiak.bench.run import POLL_SECONDS, Run
+from umiak.bench.run import POLL_SECONDS, Run, free_ports
 from umiak.errors import UmiakError
 
 HOME = Path(".cache/bench/paddle")

@@ -188,10 +188,13 @@ def _barrier(trainer: int, workers: int, port: int) -> Callable[[], None]:
 
 
 def _write_text(path: Path, variables: list[Any], prepared: list[dict[str, Any]]) -> None:
-    """A line per sample: for every variable the number of its values, then the values."""
+    """A line per sample: for every variable the number of its values, then the values.
+
+    Its reader drops zeros from lists of ids, so ids of tables are one higher here than elsewhere.
+    """
     with path.open("w") as file:
         for batch in prepared:
-            columns = [_cells(batch[variable.name]) for variable in variables]
+            columns = [_cells(batch[variable.name], int(variable.lod_level > 0)) for variable in variables]
             for cells in zip(*columns, strict=True):
                 file.write(" ".join(f"{len(values)} " + " ".join(_text(v) for v in values) for values in cells) + "\n")
 
@@ -200,10 +203,10 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, np.integer) else f"{value:.6g}"
 
 
-def _cells(value: Any) -> list[np.ndarray]:
+def _cells(value: Any, add: int) -> list[np.ndarray]:
     if hasattr(value, "offsets"):
-        return np.split(value.values, value.offsets[1:-1])
-    return list(value.reshape(len(value), -1))
+        return np.split(value.values + add, value.offsets[1:-1])
+    return list(value.reshape(len(value), -1) + value.dtype.type(add))
 
 
 def _reader(path: Path, variables: list[Any], size: int) -> Any:

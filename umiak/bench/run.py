@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -69,3 +72,13 @@ def in_processes(run: Run, work: Callable[[int], None]) -> dict[str, Any]:
         for process in processes:
             process.kill()
             process.join()
+
+
+def free_ports(count: int) -> int:
+    """The first of so many neighbouring ports that nobody listens on."""
+    for first in range(20200 + os.getpid() % 1000, 60000, count):
+        with contextlib.ExitStack() as taken, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise UmiakError(f"no {count} neighbouring ports are free on this machine")

@@ -1,10 +1,11 @@
 """How speed grows with workers: measures some here, fits the cost of a round, and predicts many on machines of their own.
 
 The model. A round of one worker costs CPU time: `compute` (its own batch), `per_byte` for what its trainer sends and
-receives, `per_message` for each of its exchanges, one per server, counted with the server's side. Here n workers share the
-cores, and one worker alone keeps `parallel` cores busy, since the next batch is prepared meanwhile. So a round of n takes
+receives, `per_message` for each of its exchanges, one per server, counted with the server's side, and `per_round` for
+taking part in an exchange at all: waiting, waking up, one update. Here n workers share the cores, and one worker alone
+keeps `parallel` cores busy, since the next batch is prepared meanwhile. So a round of n takes
 
-    n · (compute + per_byte · bytes + per_message · n) / min(cores, parallel · n)
+    n · (compute + per_byte · bytes + per_message · n + per_round) / min(cores, parallel · n)
 
 The limit runs have compute alone, which tells it apart from bytes; two workloads with few and many bytes tell bytes from
 messages. Errors count relative to the measured time, or slow workloads would decide alone.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -26,6 +28,7 @@ MEASURED = (1, 2, 3, 6)
 FITTED = (1, 2, 3)
 PREDICTED = (10, 30, 100, 300, 1000)
 TOLERANCE = 0.15
+PARALLEL_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -47,19 +50,24 @@ class Costs:
     """CPU seconds, and how many cores a worker alone keeps busy, per workload where they depend on it."""
 
     compute: dict[str, float]
+    parallel: dict[str, float]
     per_byte: float
     per_message: float
-    parallel: float
+    per_round: float
     cores: int
+
+    def exchange(self, workers: int, bytes_: float) -> float:
+        """CPU seconds of one worker's part in the exchange of a round."""
+        return self.per_byte * bytes_ + self.per_message * workers + self.per_round
 
     def here(self, workload: str, workers: int, bytes_: float) -> float:
         """Seconds of a round of so many workers on this machine."""
-        work = self.compute[workload] + (self.per_byte * bytes_ + self.per_message * workers if bytes_ else 0.0)
-        return workers * work / min(self.cores, self.parallel * workers)
+        work = self.compute[workload] + (self.exchange(workers, bytes_) if bytes_ else 0.0)
+        return workers * work / min(self.cores, self.parallel[workload] * workers)
 
     def apart(self, workload: str, workers: int, bytes_: float, network: Network) -> float:
         """Seconds of a round when each worker has a machine like this one to itself."""
-        here = (self.compute[workload] + self.per_byte * bytes_ + self.per_message * workers) / self.parallel
+        here = (self.compute[workload] + self.exchange(workers, bytes_)) / self.parallel[workload]
         away = bytes_ * (workers - 1) / workers / network.bytes_per_second + 2 * network.latency
         return here + away
 
@@ -81,20 +89,25 @@ class Network:
 def fit(points: Sequence[Point], cores: int) -> Costs:
     """Least squares of relative errors, costs never negative; `parallel` is tried in steps from 1 to the cores."""
     names = sorted({point.workload for point in points})
+    steps = np.arange(1.0, cores + 0.01, PARALLEL_STEP)
     best: tuple[float, Costs] | None = None
-    for parallel in np.arange(1.0, cores + 0.01, 0.05):
-        rows = []
-        for point in points:
-            share = point.workers / min(cores, parallel * point.workers) / point.seconds
-            costs = [float(point.workload == name) for name in names]
-            costs += [point.bytes, float(point.workers) if point.communicates else 0.0]
-            rows.append([share * cost for cost in costs])
-        found, error = _not_negative(np.array(rows), np.ones(len(points)))
+    for tried in product(steps, repeat=len(names)):
+        parallel = dict(zip(names, map(float, tried), strict=True))
+        rows = np.array([_weights(point, names, parallel[point.workload], cores) for point in points])
+        found, error = _not_negative(rows, np.ones(len(points)))
         if best is None or error < best[0]:
-            compute = dict(zip(names, map(float, found), strict=False))
-            best = error, Costs(compute, float(found[-2]), float(found[-1]), float(parallel), cores)
+            *compute, per_byte, per_message, per_round = map(float, found)
+            by_name = dict(zip(names, compute, strict=True))
+            best = error, Costs(by_name, parallel, per_byte, per_message, per_round, cores)
     assert best is not None
     return best[1]
+
+
+def _weights(point: Point, names: Sequence[str], parallel: float, cores: int) -> list[float]:
+    """What each cost contributes to a point's time, as a share of the time measured."""
+    share = point.workers / min(cores, parallel * point.workers) / point.seconds
+    exchange = [point.bytes, float(point.workers), 1.0] if point.communicates else [0.0, 0.0, 0.0]
+    return [share * weight for weight in (*(float(point.workload == name) for name in names), *exchange)]
 
 
 def _not_negative(rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:
@@ -133,9 +146,14 @@ def check(points: Sequence[Point], costs: Costs) -> list[tuple[Point, float]]:
 
 def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes: dict[str, int]) -> str:
     lines = ["the cost of a round, in CPU time of one worker and its server:"]
-    lines += [f"  compute, {name}: {1e3 * value:.2f} ms" for name, value in costs.compute.items()]
-    lines.append(f"  a byte: {1e9 * costs.per_byte:.2f} ns    a message: {1e6 * costs.per_message:.0f} µs")
-    lines.append(f"  a worker alone keeps {costs.parallel:.2f} of {costs.cores} cores busy")
+    lines += [
+        f"  compute, {name}: {1e3 * value:.2f} ms; alone it keeps {costs.parallel[name]:.2f} of {costs.cores} cores busy"
+        for name, value in costs.compute.items()
+    ]
+    lines.append(
+        f"  a byte: {1e9 * costs.per_byte:.2f} ns, a message: {1e6 * costs.per_message:.0f} µs, "
+        f"taking part in an exchange: {1e6 * costs.per_round:.0f} µs"
+    )
     lines += ["", "workload      workers    measured   predicted      error"]
     for point in points:
         if point.communicates:
@@ -152,7 +170,7 @@ def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes:
         for workers in PREDICTED:
             took = costs.apart(name, workers, size, network)
             rate = workers * batch_sizes[name] / took
-            ideal = costs.compute[name] / costs.parallel / took
+            ideal = costs.compute[name] / costs.parallel[name] / took
             lines.append(f"{name:<13} {workers:>7} {1e3 * took:>12.1f} {rate:>14,.0f} {ideal:>14.2f}")
     return "\n".join(lines)
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from umiak.bench.ours import free_ports
-from umiak.bench.run import Run
+from umiak.bench.run import Run, free_ports
 from umiak.wire import credentials, hello
 from umiak.wire.address import Address, listen
 from umiak.wire.frames import Frame, Kind

@@ -1,0 +1,170 @@
+"""umiak bench: real runs of a second, and figures computed from runs that the tests make up."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from umiak.bench import driver, noise, report, scale, workloads
+from umiak.bench.driver import Measured
+from umiak.bench.meter import Meter, results
+from umiak.bench.report import Figure
+from umiak.bench.systems import GROUPS, place, systems
+from umiak.cli.main import main as cli
+from umiak.data.columns import Ragged
+
+
+def runs(*rates: float, others: float = 0.0) -> list[dict[str, float]]:
+    return [{"samples_per_s": rate, "others": others} for rate in rates]
+
+
+def figure_of(measured: Measured, system: str) -> Figure:
+    return next(figure for figure in report.figures(measured) if figure.system == system)
+
+
+def test_ratios_compare_runs_of_one_round_not_medians_of_all() -> None:
+    """The machine was half as fast in the second round: umiak had 0.9 of the limit in each of them."""
+    measured = Measured("ctr", {"limit": runs(100, 50, 100), "umiak": runs(90, 45, 90)})
+    assert figure_of(measured, "umiak").of_limit == pytest.approx(0.9)
+    measured.runs["umiak"] = runs(90, 45, 60)
+    assert figure_of(measured, "umiak").of_limit == pytest.approx(0.9)
+    assert figure_of(measured, "umiak").samples_per_s == 60
+
+
+def test_paddle_is_compared_at_its_faster_setting_and_at_its_best() -> None:
+    rates = {"paddle": runs(10), "paddle-as-shipped": runs(20), "paddle-async": runs(40), "umiak": runs(80)}
+    figure = figure_of(Measured("ctr", rates), "umiak")
+    assert (figure.of_paddle, figure.of_paddle_best, figure.of_limit) == (4.0, 2.0, None)
+
+
+def test_json_has_the_fields_that_others_read() -> None:
+    measured = Measured("ctr", {"limit": runs(100), "umiak": runs(80)})
+    value = figure_of(measured, "umiak").to_json()
+    assert value.items() >= {"workload": "ctr", "system": "umiak", "samples_per_s": 80, "of_limit": 0.8}.items()
+    assert value["of_paddle"] is None
+
+
+def test_a_noisy_machine_is_told() -> None:
+    quiet, loud = (Measured(name, {"limit": runs(1, others=o)}) for name, o in (("ctr", 0.01), ("table", 0.5)))
+    assert "measure again" not in report.table(report.figures(quiet))
+    assert "during table: measure again" in report.table([*report.figures(quiet), *report.figures(loud)])
+
+
+def test_every_workload_has_a_limit_and_all_its_systems_exist() -> None:
+    for workload in GROUPS["all"]:
+        names = systems(workload, paddle=True)
+        assert names[0] == "limit"
+        for module, function in (place(workload, name) for name in names):
+            assert callable(getattr(importlib.import_module(f"umiak.bench.{module}"), function))
+
+
+def test_paddle_is_measured_only_when_asked_for() -> None:
+    assert not any(name.startswith("paddle") for name in systems("ctr", paddle=False))
+
+
+def test_a_meter_counts_only_the_steady_state(tmp_path: Path) -> None:
+    meter = Meter(tmp_path, 0, warm_up=2, seconds=0.2, scale=10)
+    for pause in (0.1, 0.1, 0.0):
+        time.sleep(pause)
+        meter.tick()
+    assert results(tmp_path, 1) is None
+    while not meter.done:
+        time.sleep(0.01)
+        meter.tick()
+    assert results(tmp_path, 2) is None
+    found = results(tmp_path, 1)
+    assert found is not None
+    assert 0.2 <= found[0]["seconds"] < 0.3
+    assert 10 <= found[0]["rounds"] <= 210
+
+
+def test_trainers_read_different_batches_of_one_file(tmp_path: Path) -> None:
+    workload = workloads.Workload("recommendation", 100, 3, workloads.movielens, sparse_gradients=False)
+    workloads.write(workload, 2, tmp_path)
+    first, second = (workloads.batches(workload, 2, tmp_path, trainer) for trainer in range(2))
+    assert len(first) == len(second) == 3
+    assert all(len(batch["user"]) == 100 and isinstance(batch["title"], Ragged) for batch in first + second)
+    whole = workload.samples(600)
+    assert np.array_equal(second[1]["user"], whole["user"][300:400])
+
+
+def test_the_work_of_others_is_told_from_our_own() -> None:
+    """Whatever else runs here, a child that computes must not count as somebody else."""
+    burn = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    before = noise.tree_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert noise.tree_seconds(os.getpid()) - before > 0.2
+    watch = noise.Watch()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    assert 0.0 <= watch.stop() <= 1.1
+
+
+def planted(costs: scale.Costs, workers: tuple[int, ...], error: float = 0.0) -> list[scale.Point]:
+    draw = np.random.default_rng(0)
+    points = []
+    for workload, size in (("ctr", 8e6), ("quick_start", 9e4)):
+        for count in workers:
+            for bytes_ in (0.0, size):
+                seconds = costs.here(workload, count, bytes_) * (1 + error * draw.uniform(-1, 1))
+                points.append(scale.Point(workload, count, seconds, bytes_))
+    return points
+
+
+COSTS = scale.Costs(
+    {"ctr": 0.11, "quick_start": 1e-3}, {"ctr": 1.1, "quick_start": 1.4}, 1.5e-9, 80e-6, 200e-6, cores=2
+)
+
+
+def test_the_fit_finds_the_costs_behind_a_measurement() -> None:
+    found = scale.fit(planted(COSTS, (1, 2, 3)), cores=2)
+    assert found.compute == pytest.approx(COSTS.compute, rel=0.02)
+    assert found.per_byte == pytest.approx(COSTS.per_byte, rel=0.05)
+    assert found.per_message == pytest.approx(COSTS.per_message, rel=0.1)
+
+
+def test_six_workers_are_predicted_from_three_in_spite_of_some_noise() -> None:
+    points = planted(COSTS, scale.MEASURED, error=0.02)
+    costs = scale.fit([point for point in points if point.workers in scale.FITTED], cores=2)
+    checked = scale.check(points, costs)
+    assert len(checked) == 2
+    assert all(abs(predicted / point.seconds - 1) < scale.TOLERANCE for point, predicted in checked)
+
+
+def test_a_faster_network_never_makes_a_round_slower() -> None:
+    slow, fast = scale.Network(1, 100), scale.Network(100, 10)
+    for workers in scale.PREDICTED:
+        assert COSTS.apart("ctr", workers, 8e6, fast) < COSTS.apart("ctr", workers, 8e6, slow)
+    text = scale.report(planted(COSTS, scale.MEASURED), COSTS, slow, {"ctr": 2048, "quick_start": 128})
+    assert "assuming" in text
+    assert "1000" in text
+
+
+@pytest.mark.parametrize("system", systems("quick_start", paddle=False))
+def test_every_training_system_runs(system: str) -> None:
+    measured = driver.measure("quick_start", [system], 1, 0.2, lambda line: None, workers=2)
+    assert not measured.notes
+    assert measured.runs[system][0]["samples_per_s"] > 100
+
+
+def test_a_whole_bench_writes_its_figures_and_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures, plot = tmp_path / "bench.json", tmp_path / "bench.png"
+    words = ["bench", "wire", "--seconds=0.1", "--rounds=1", f"--json={figures}", f"--plot={plot}"]
+    assert cli(words) == 0
+    found = json.loads(figures.read_text())
+    assert {entry["workload"] for entry in found} == {"wire-trips", "wire-bytes"}
+    assert all(entry["samples_per_s"] > 0 and entry["runs"] == 1 for entry in found)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "wire-trips" in capsys.readouterr().out
+
+
+def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["bench", "crt"]) == 2
+    assert "write one of recommendation, ctr" in capsys.readouterr().err
