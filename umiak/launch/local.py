@@ -24,9 +24,9 @@ from umiak import logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import write_json
 from umiak.launch.curves import draw
+from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load
 from umiak.spec.settings import Settings
-from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.coordinator import Coordinator
@@ -35,7 +35,6 @@ from umiak.worker.supervisor import main as supervise
 
 OnEvent = Callable[[dict[str, Any]], None]
 ENDING_SECONDS = 10.0
-JOB = "local"
 
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
@@ -125,48 +124,6 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
         error = UmiakError(message + ("; go on with --resume" if code == 75 else ""))
         error.exit_code = code
         raise error
-
-
-def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPlan]:
-    """Who runs what: a server beside each trainer, or trainers first and then servers apart from them."""
-    trainers = settings.workers
-    apart = settings.servers is not None
-    servers = settings.servers if settings.servers is not None else trainers
-    count = trainers + servers if apart else trainers
-    tls = settings.tls is not None
-    plans = []
-    for index in range(count):
-        server = index - trainers if apart else index
-        plans.append(
-            WorkerPlan(
-                index=index,
-                workers=count,
-                job=JOB,
-                token=token,
-                coordinator=f"unix:{rundir}/coordinator",
-                trainers=trainers,
-                trainer=index if index < trainers else None,
-                addresses=_addresses(settings, rundir, server, tls) if server >= 0 else (),
-                tls=str(credentials.of_worker(settings.tls, index)) if settings.tls else None,
-                insecure=settings.insecure,
-                directory=settings.save_dir / f"node_{index}",
-                log_period_server=settings.log_period_server,
-                replacements=settings.max_restarts if settings.mode == "async" else 0,
-            )
-        )
-    return plans
-
-
-def _addresses(settings: Settings, rundir: Path, server: int, tls: bool) -> tuple[tuple[str, bool, bool], ...]:
-    dense, sparse = settings.ports_num, settings.ports_num_for_sparse
-    services = []
-    for number in range(dense + sparse):
-        if settings.transport == "tcp" or tls:
-            address = f"127.0.0.1:{settings.port + server * (dense + sparse) + number}"
-        else:
-            address = f"unix:{rundir}/server-{server}-{number}"
-        services.append((address, number < dense, number >= dense or not sparse))
-    return tuple(services)
 
 
 def _coordinate(

@@ -108,9 +108,7 @@ FLAGS = {
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
     "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
     "mode": Flag("sync: rounds; async: every message at once", RUNS, choices=("sync", "async")),
-    "async_lagged_ratio_default": Flag(
-        "async: a gradient is dropped after this times the number of trainers updates by others", RUNS, v1=True
-    ),
+    "async_lagged_ratio_default": Flag("async: drop gradients older than this × trainers updates", RUNS, v1=True),
     "seed": Flag("seed of everything random; 0: from the clock", TRAINERS, minimum=0, v1=True),
     "trainer_count": Flag("threads of a trainer", TRAINERS + SNAPSHOTS, minimum=1, v1=True),
     "use_gpu": Flag("compute on CUDA", TRAINERS + SNAPSHOTS, v1=True),
