@@ -43,13 +43,23 @@ def draw(figures: Sequence[Figure], png: Path) -> None:
             colours = [_OURS if bar.system.startswith("umiak") else _OTHERS for bar in bars]
             axis.barh(places, [bar.of_limit for bar in bars], color=colours, height=0.68, zorder=3)
             for place, bar in zip(places, bars, strict=True):
-                told = f"{bar.of_limit:.2f}   {bar.samples_per_s:,.0f} {bar.unit}"
+                share = bar.of_limit or 0.0
+                inside = share > 0.12 * most
                 axis.text(
-                    (bar.of_limit or 0.0) + 0.01 * most, place, told, va="center", color=_INK, fontsize=8, zorder=4
+                    share + (-0.01 if inside else 0.01) * most,
+                    place,
+                    f"{share:.2f}",
+                    va="center",
+                    ha="right" if inside else "left",
+                    color="white" if inside else _INK,
+                    fontsize=8,
+                    zorder=4,
                 )
+                rate = f"{bar.samples_per_s:,.0f} {bar.unit}"
+                axis.text(most * 1.3, place, rate, va="center", ha="right", color=_INK, fontsize=8, zorder=4)
             axis.axvline(1.0, color=_LIMIT, lw=1.2, ls="--", zorder=2)
             axis.set_yticks(list(places), [bar.system for bar in bars], color=_INK)
-            axis.invert_yaxis()
+            axis.set_ylim(len(bars) - 0.4, -0.6)
             axis.set_xlim(0, most * 1.32)
             axis.tick_params(length=0, labelbottom=False)
             axis.set_title(workload.replace("_", " "), loc="left", color=_INK, fontweight="bold")
