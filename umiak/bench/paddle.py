@@ -79,7 +79,7 @@ def _job(run: Run, mode: str, extra: dict[str, str]) -> dict[str, Any]:
     def started(role: str, number: int, endpoint: str) -> Iterator[subprocess.Popen[bytes]]:
         own = {"TRAINING_ROLE": role, "PADDLE_TRAINER_ID": str(number), "PADDLE_PORT": endpoint.rpartition(":")[2]}
         with log_path(run, role, number).open("wb") as log:
-            process = subprocess.Popen(words, env=environment | own, stdout=log, stderr=log)
+            process = subprocess.Popen(words, env=environment | own, cwd=run.directory, stdout=log, stderr=log)
         try:
             yield process
         finally:
