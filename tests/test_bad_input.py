@@ -50,7 +50,9 @@ def test_a_loss_that_is_not_finite_names_pass_batch_and_parameter(tmp_path: Path
     message = refused("train", config(tmp_path, extra), "--workers", "2", "--out", tmp_path / "out")
     assert "not finite" in message or "the loss is" in message
     assert "pass 0" in message and ("batch" in message or "round" in message)
-    assert any(name in message for name in ("out.weight", "out.bias", "user.weight", "item.weight", "words.weight", "norm."))
+    assert any(
+        name in message for name in ("out.weight", "out.bias", "user.weight", "item.weight", "words.weight", "norm.")
+    )
 
 
 def test_a_provider_that_raises_is_named_with_file_and_line(tmp_path: Path) -> None:
@@ -65,7 +67,10 @@ def test_a_provider_that_raises_is_named_with_file_and_line(tmp_path: Path) -> N
 
 
 def test_a_model_that_raises_is_named_with_file_and_line(tmp_path: Path) -> None:
-    extra = "class Bad(Model):\n    def forward(self, batch):\n        return batch['nothing']\nconfig = dataclasses.replace(config, model=Bad)"
+    extra = (
+        "class Bad(Model):\n    def forward(self, batch):\n        return batch['nothing']\n"
+        "config = dataclasses.replace(config, model=Bad)"
+    )
     path = config(tmp_path, extra)
     message = refused("train", path, "--workers", "2", "--out", tmp_path / "out")
     assert f"{path}:" in message and "KeyError" in message
@@ -82,7 +87,9 @@ def test_a_port_in_use_is_named_with_the_process_that_holds_it(tmp_path: Path) -
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        message = refused("train", TINY, "--workers", "1", "--transport", "tcp", "--port", port, "--out", tmp_path / "out")
+        message = refused(
+            "train", TINY, "--workers", "1", "--transport", "tcp", "--port", port, "--out", tmp_path / "out"
+        )
     assert f"port {port}" in message and f"process {os.getpid()}" in message
 
 
@@ -113,7 +120,10 @@ def test_resume_with_another_config_or_number_of_workers_says_what_differs(tmp_p
 def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     umiak("train", TINY, "--local", "--passes", "1", "--out", out)
-    extra = "class Wider(Model):\n    def __init__(self):\n        super().__init__()\n        self.more = nn.Linear(3, 3)\nconfig = dataclasses.replace(config, model=Wider)"
+    extra = (
+        "class Wider(Model):\n    def __init__(self):\n        super().__init__()\n        self.more = nn.Linear(3, 3)\n"
+        "config = dataclasses.replace(config, model=Wider)"
+    )
     message = refused(
         "train", config(tmp_path, extra), "--local", "--init_model_path", out / "pass-00000", "--out", tmp_path / "new"
     )

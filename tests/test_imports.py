@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "worker": {"spec", "wire", "data", "nn", "pserver", "trainer"},
     "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "cluster": {"spec"},
-    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "cluster"},
+    "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch"},
+    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "cluster", "bench"},
 }
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
 HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")

@@ -97,7 +97,10 @@ def test_a_silent_worker_is_replaced_and_no_byte_changes(tmp_path: Path, undistu
 
 def test_a_failure_that_repeats_ends_the_job_with_its_cause(tmp_path: Path) -> None:
     path = tmp_path / "config.py"
-    dies = "class Dies(Model):\n    def forward(self, batch):\n        import os, signal\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    dies = (
+        "class Dies(Model):\n    def forward(self, batch):\n        import os, signal\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     path.write_text(f"{TINY.read_text()}\nimport dataclasses\n{dies}config = dataclasses.replace(config, model=Dies)\n")
     message = umiak("train", path, "--workers", "2", "--out", tmp_path / "run", code=1)
     assert "trainer of worker" in message and "SIGKILL" in message and "3 times" in message

@@ -99,7 +99,7 @@ def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
 def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
     from umiak.trainer.checkpoint import newest, remove_unfinished
 
-    _warm_up()
+    warm_up()
     remove_unfinished(settings.save_dir)
     logs.setup(settings.save_dir / "job.log")
     rundir = Path(tempfile.mkdtemp(prefix="umiak-"))
@@ -217,17 +217,21 @@ def _start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded, note: d
     return TrainerChild(work, plan.directory / "train.log", close)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Import and compile before forking what every trainer needs, so that it is done once."""
-    import numpy as np
     import torch
 
+    from umiak.nn import gather
     from umiak.pserver.placement import merge
     from umiak.trainer import run
 
     assert run is not None
     torch.set_num_threads(1)
-    merge(np.arange(4), 2)
+    _, _, index = merge(torch.arange(4).numpy(), 2)
+    rows, positions = torch.ones(4, 2, requires_grad=True), torch.from_numpy(index)
+    bags = gather.bag(rows, positions, torch.tensor([0, 4]), mean=True)
+    gather.scatter(index, rows.detach().numpy(), torch.zeros(4, 2).numpy())
+    gather.scatter_bags(index, torch.tensor([0, 4]).numpy(), True, bags.detach().numpy(), torch.zeros(4, 2).numpy())
 
 
 @contextlib.contextmanager

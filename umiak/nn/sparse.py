@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from umiak.errors import InputError
+from umiak.nn import gather
 
 
 class RowSource(Protocol):
@@ -73,13 +73,15 @@ class SparseEmbedding(nn.Module):
             raise InputError(f"SparseEmbedding {self.table!r} needs int64 ids, not {values.dtype}")
         rows, index = self.source.rows(self.table, values)
         if self.bag is None:
-            return functional.embedding(index, rows)
+            return gather.lookup(rows, index)
+        mean = self.bag == "mean"
         if values is not ids:
-            return functional.embedding_bag(index, rows, ids.offsets[:-1], mode=self.bag)
+            return gather.bag(rows, index, ids.offsets, mean)
         if index.dim() < 2:
             raise InputError(f"SparseEmbedding {self.table!r} with a bag needs a Ragged or a tensor of two axes")
-        flat = functional.embedding_bag(index.reshape(-1, index.shape[-1]), rows, mode=self.bag)
-        return flat.reshape(*index.shape[:-1], self.dim)
+        width = index.shape[-1]
+        offsets = torch.arange(0, index.numel() + 1, width, device=index.device)
+        return gather.bag(rows, index.reshape(-1), offsets, mean).reshape(*index.shape[:-1], self.dim)
 
     def extra_repr(self) -> str:
         return f"{self.dim}, num_embeddings={self.num_embeddings}, bag={self.bag}"

@@ -175,12 +175,14 @@ class Session:
 
     def _split(self, wanted: list[Wanted], arrays: list[np.ndarray]) -> list[list[np.ndarray]]:
         """Per service, its part of each table's array: arrays are grouped by service."""
-        offsets = [np.concatenate([[0], np.cumsum(want.counts)]) for want in wanted]
         split: list[list[np.ndarray]] = []
         number = 0
         for _, _, holds_rows in self.services:
             parts = (
-                [array[at[number] : at[number + 1]] for array, at in zip(arrays, offsets, strict=True)]
+                [
+                    array[want.offsets[number] : want.offsets[number + 1]]
+                    for array, want in zip(arrays, wanted, strict=True)
+                ]
                 if holds_rows and arrays
                 else []
             )

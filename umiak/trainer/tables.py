@@ -26,7 +26,8 @@ class Wanted:
     """What one batch needs of one table: unique ids grouped by service, and where each id of a field finds its row."""
 
     ids: np.ndarray
-    counts: np.ndarray
+    offsets: list[int]
+    """Service number n holds ids[offsets[n]:offsets[n + 1]]."""
     index: dict[tuple[int, int], Tensor]
 
 
@@ -79,7 +80,7 @@ class Tables:
     def _want(self, spec: TableSpec, batch: Mapping[str, Any], fields: tuple[str, ...]) -> Wanted:
         tensors = [_ids(batch[field]) for field in fields]
         if not tensors:
-            return Wanted(np.empty(0, np.int64), np.zeros(self.services, np.int64), {})
+            return Wanted(np.empty(0, np.int64), [0] * (self.services + 1), {})
         flat = [tensor.reshape(-1) for tensor in tensors]
         ids, counts, index = merge((torch.cat(flat) if len(flat) > 1 else flat[0]).numpy(), self.services)
         if spec.vocab is not None and ids.size and (ids.min() < 0 or ids.max() >= spec.vocab):
@@ -89,13 +90,13 @@ class Tables:
                 f"which declares num_embeddings={spec.vocab}: fix the data or declare more"
             )
         parts = torch.from_numpy(index).split([tensor.numel() for tensor in tensors])
-        return Wanted(ids, counts, {_key(t): p.view(t.shape) for t, p in zip(tensors, parts, strict=True)})
+        return Wanted(ids, _offsets(counts), {_key(t): p.view(t.shape) for t, p in zip(tensors, parts, strict=True)})
 
     def want_ids(self, number: int, ids: np.ndarray) -> tuple[list[Wanted], np.ndarray]:
         """Want these ids of one table alone; also where each of them will stand among the rows."""
         wanted = self.nothing()
         unique, counts, index = merge(ids, self.services)
-        wanted[number] = Wanted(unique, counts, {})
+        wanted[number] = Wanted(unique, _offsets(counts), {})
         return wanted, index
 
     def move(
@@ -167,6 +168,10 @@ class _Recorder:
 
 def spec_of(name: str, module: SparseEmbedding) -> TableSpec:
     return TableSpec(name, module.dim, module.init, module.num_embeddings, module.limits)
+
+
+def _offsets(counts: np.ndarray) -> list[int]:
+    return [0, *np.cumsum(counts).tolist()]
 
 
 def _ids(value: Any) -> Tensor:
