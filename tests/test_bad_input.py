@@ -195,3 +195,19 @@ def test_a_disk_that_fills_during_training_ends_the_job_and_keeps_the_last_check
         assert snapshot_bytes(small / "run") == snapshot_bytes(tmp_path / "whole")
     finally:
         subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_two_jobs_at_once_into_one_directory_do_not_mix(tmp_path: Path) -> None:
+    first = start("train", TINY, "--workers", "1", "--passes", "4", "--out", tmp_path / "out", pause=0.08)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "out" / "metrics.jsonl").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        second = refused("train", TINY, "--workers", "1", "--passes", "4", "--out", tmp_path / "out", "--overwrite")
+        _, err = first.communicate(timeout=120)
+    finally:
+        kill_tree(first.pid)
+    assert "another umiak is training into" in second
+    assert first.returncode == 0, err
+    assert (tmp_path / "out" / "pass-00003" / "done").exists()

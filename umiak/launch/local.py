@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import gc
 import json
 import os
@@ -47,7 +48,38 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
         if settings.config is None:
             raise InputError("name a config file: umiak train CONFIG")
         loaded = load(settings.config, settings.config_args)
-    check_output(settings)
+    if not out.is_dir():
+        check_output(settings)
+    with _claimed(out):
+        check_output(settings)
+        return _train(settings, on_event, loaded, begun)
+
+
+@contextlib.contextmanager
+def _claimed(out: Path) -> Iterator[None]:
+    """Keep others out of an output directory. Every process of the job holds the lock: it outlives a killed launcher by as
+    long as they do, and a new one waits for that."""
+    try:
+        lock = (out / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+    with lock:
+        deadline = time.monotonic() + ENDING_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        f"another umiak is training into {out}: wait for it, or choose another --out"
+                    ) from None
+                time.sleep(0.1)
+        yield
+
+
+def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
+    out = settings.save_dir
     settings = dataclasses.replace(settings, seed=_seed(settings))
     passes: dict[int, dict[str, Any]] = _earlier_passes(out)
     last: dict[str, str] = {}
