@@ -208,6 +208,6 @@ def test_two_jobs_at_once_into_one_directory_do_not_mix(tmp_path: Path) -> None:
         _, err = first.communicate(timeout=120)
     finally:
         kill_tree(first.pid)
-    assert "another umiak is training into" in second
+    assert f"another umiak (process {first.pid}) is training into" in second
     assert first.returncode == 0, err
     assert (tmp_path / "out" / "pass-00003" / "done").exists()
