@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import gc
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any, TextIO
 from umiak import logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import write_json
+from umiak.launch.claim import claimed
 from umiak.launch.curves import draw
 from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load
@@ -50,51 +50,9 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
         loaded = load(settings.config, settings.config_args)
     if not out.is_dir():
         check_output(settings)
-    with _claimed(out):
+    with claimed(out):
         check_output(settings)
         return _train(settings, on_event, loaded, begun)
-
-
-@contextlib.contextmanager
-def _claimed(out: Path) -> Iterator[None]:
-    """Keep others out of an output directory. Every process of the job holds the lock: it outlives a killed launcher by as
-    long as they do, and a new one waits for that."""
-    try:
-        lock = (out / ".lock").open("a+")
-    except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
-    with lock:
-        deadline = time.monotonic() + ENDING_SECONDS
-        while not _locked(lock):
-            lock.seek(0)
-            launcher = lock.read().strip()
-            if _runs(launcher) or time.monotonic() > deadline:
-                raise InputError(
-                    f"another umiak (process {launcher or 'unknown'}) is training into {out}: "
-                    "wait for it, or choose another --out"
-                )
-            time.sleep(0.1)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
-def _locked(lock: TextIO) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _runs(pid: str) -> bool:
-    try:
-        with contextlib.suppress(PermissionError):
-            os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    return True
 
 
 def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) -> int:

@@ -1,0 +1,57 @@
+"""One job at a time in an output directory: a lock that all processes of a job hold."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from umiak.errors import InputError
+
+LEFTOVER_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """Keep others out of an output directory. Every process of the job holds the lock: it outlives a killed launcher by as
+    long as they do, and a new one waits for that."""
+    try:
+        lock = (out / ".lock").open("a+")
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+    with lock:
+        deadline = time.monotonic() + LEFTOVER_SECONDS
+        while not _locked(lock):
+            lock.seek(0)
+            launcher = lock.read().strip()
+            if _runs(launcher) or time.monotonic() > deadline:
+                raise InputError(
+                    f"another umiak (process {launcher or 'unknown'}) is training into {out}: "
+                    "wait for it, or choose another --out"
+                )
+            time.sleep(0.1)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _locked(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _runs(pid: str) -> bool:
+    try:
+        with contextlib.suppress(PermissionError):
+            os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    return True
