@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from umiak.errors import InputError
 from umiak.spec.flags import Settings, help_text, parse
+
+
+class Parser(argparse.ArgumentParser):
+    """For verbs with words and flags of their own. What it cannot read is an InputError like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}: {message}; see {self.prog} --help")
 
 
 def settings(verb: str, argv: list[str], about: str) -> Settings:

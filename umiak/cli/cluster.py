@@ -6,18 +6,14 @@ import argparse
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from umiak.cli.arguments import Parser
 from umiak.errors import InputError
 
 FILE = "cluster.yaml"
 # What the optional dependency group "cluster" brings, by the names they are imported by.
 EXTRA = ("boto3", "yaml", "troposphere")
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{self.prog}: {message}; see {self.prog} --help")
 
 
 def run(argv: list[str]) -> int:
@@ -34,7 +30,7 @@ def run(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="umiak cluster", description="Plan an AWS cluster. Nothing is created by any of these.")
+    parser = Parser(prog="umiak cluster", description="Plan an AWS cluster. Nothing is created by any of these.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     init = verbs.add_parser("init", help=f"write a commented {FILE}")
