@@ -26,9 +26,10 @@ MAY_IMPORT = {
     "trainer": {"spec", "wire", "data", "nn", "pserver"},
     "worker": {"spec", "wire", "data", "nn", "pserver", "trainer"},
     "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
+    "paddle_v1": {"spec", "data", "nn"},
     "cluster": {"spec"},
     "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch"},
-    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "cluster", "bench"},
+    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1", "cluster", "bench"},
 }
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
 HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")
