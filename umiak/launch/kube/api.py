@@ -1,0 +1,355 @@
+"""The one door to Kubernetes: requests to its API server, and what goes wrong turned into errors a user can act on.
+
+Objects are plain dicts, as the API writes them. Nothing here knows of jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import ssl
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+from urllib3 import exceptions
+from urllib3.response import BaseHTTPResponse
+
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.launch.kube.kubeconfig import Access, Credentials
+
+Object = dict[str, Any]
+
+# Kind → (API version, the word in its path).
+KINDS = {
+    "Job": ("batch/v1", "jobs"),
+    "Pod": ("v1", "pods"),
+    "Service": ("v1", "services"),
+    "Secret": ("v1", "secrets"),
+    "ConfigMap": ("v1", "configmaps"),
+    "Event": ("v1", "events"),
+    "Node": ("v1", "nodes"),
+    "Namespace": ("v1", "namespaces"),
+    "PersistentVolume": ("v1", "persistentvolumes"),
+    "PersistentVolumeClaim": ("v1", "persistentvolumeclaims"),
+    "ServiceAccount": ("v1", "serviceaccounts"),
+    "StorageClass": ("storage.k8s.io/v1", "storageclasses"),
+    "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies"),
+}
+PAGE = 500
+CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
+# A busy API server says so and when to come back; three times is patience enough.
+_PATIENCE = urllib3.Retry(
+    total=3,
+    connect=0,
+    read=0,
+    redirect=3,
+    status=3,
+    other=0,
+    status_forcelist=(429, 503),
+    allowed_methods=None,
+    backoff_factor=0.3,
+    raise_on_status=False,
+)
+
+
+class ApiError(UmiakError):
+    """The API server said no. `code` is its HTTP status, for callers that expect one: 404, 409."""
+
+    def __init__(self, message: str, code: int, reason: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.exit_code = code, reason, exit_code
+
+
+def path(kind: str, namespace: str | None, name: str = "", below: str = "") -> str:
+    """Where objects of a kind are: the collection, or one of them, or something below it like a pod's log."""
+    version, word = KINDS[kind]
+    root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
+    parts = [root, *(["namespaces", namespace] if namespace else []), word, *([name] if name else []), below]
+    return "/".join(part for part in parts if part)
+
+
+class Api:
+    """The API server of one context. `close` it, or use it in a `with`."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._credentials: Credentials | None = None
+        self._pool: urllib3.PoolManager | None = None
+
+    def __enter__(self) -> Api:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.clear()
+
+    def get(self, where: str, **query: Any) -> Object:
+        return self._json("GET", where, query)
+
+    def find(self, where: str) -> Object | None:
+        """The object, or None if there is none."""
+        try:
+            return self.get(where)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def items(self, where: str, **query: Any) -> list[Object]:
+        """All objects of a collection, in pages so that a large one does not hold the API server up."""
+        found: list[Object] = []
+        more: str | None = None
+        while True:
+            answer = self._json("GET", where, {**query, "limit": PAGE, "continue": more})
+            found += answer.get("items") or []
+            more = answer.get("metadata", {}).get("continue")
+            if not more:
+                return found
+
+    def create(self, where: str, body: Object, *, dry_run: bool = False) -> Object:
+        return self._json("POST", where, {"dryRun": "All" if dry_run else None}, body)
+
+    def patch(self, where: str, body: Object) -> Object:
+        """Merge `body` into the object: what it names is replaced, null removes."""
+        return self._json("PATCH", where, {}, body, "application/merge-patch+json")
+
+    def delete(self, where: str, **options: Any) -> Object:
+        return self._json("DELETE", where, {}, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+    def text(self, where: str, **query: Any) -> str:
+        """What a path answers that is no object, like a log."""
+        response = self._send("GET", where, query, None, None)
+        with self._translated():
+            return response.data.decode("utf-8", errors="replace")
+
+    def lines(self, where: str, **query: Any) -> Iterator[str]:
+        """The same, line by line while it grows."""
+        response = self._send("GET", where, query, None, None, stream=True)
+        rest = b""
+        try:
+            with self._translated():
+                for chunk in response.stream(65536, decode_content=True):
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    yield from (line.decode("utf-8", errors="replace") for line in whole)
+            if rest:
+                yield rest.decode("utf-8", errors="replace")
+        finally:
+            response.close()
+
+    def _json(
+        self, method: str, where: str, query: Mapping[str, Any], body: Object | None = None, kind: str | None = None
+    ) -> Object:
+        response = self._send(method, where, query, body, kind)
+        with self._translated():
+            raw = response.data
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            raise self._not_kubernetes() from None
+        if not isinstance(answer, dict):
+            raise self._not_kubernetes()
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        where: str,
+        query: Mapping[str, Any],
+        body: Object | None,
+        kind: str | None,
+        stream: bool = False,
+    ) -> BaseHTTPResponse:
+        """One request; once more with new credentials if the ones we kept are no longer good."""
+        words = urlencode({key: value for key, value in query.items() if value is not None})
+        url = self.access.server + where + (f"?{words}" if words else "")
+        for attempt in (1, 2):
+            kept = self._credentials is not None
+            pool = self._ready()
+            headers = {"Accept": "application/json, */*", "User-Agent": "umiak", **self._authorization()}
+            if body is not None:
+                headers["Content-Type"] = kind or "application/json"
+            timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=None if stream else READ_SECONDS)
+            with self._translated():
+                response = pool.request(
+                    method,
+                    url,
+                    body=None if body is None else json.dumps(body).encode(),
+                    headers=headers,
+                    timeout=timeout,
+                    preload_content=not stream,
+                    retries=_PATIENCE,
+                )
+            if response.status == 401 and attempt == 1 and kept and (self.access.plugin or self.access.token_file):
+                self._credentials = None
+                continue
+            if response.status >= 400:
+                with self._translated():
+                    raise self._refusal(method, where, response.status, response.data)
+            return response
+        raise AssertionError("unreachable")
+
+    def _ready(self) -> urllib3.PoolManager:
+        if self._credentials is None or not self._credentials.fresh(datetime.now(UTC)):
+            before, self._credentials = self._credentials, self.access.credentials()
+            if self._pool is None or before is None or before.certificate != self._credentials.certificate:
+                self._pool = self._make_pool(self._credentials)
+        assert self._pool is not None
+        return self._pool
+
+    def _make_pool(self, credentials: Credentials) -> urllib3.PoolManager:
+        options: dict[str, Any] = {"maxsize": 4}
+        if self.access.server.startswith("https:"):
+            options["ssl_context"] = self._context(credentials)
+            if self.access.server_name:
+                options |= {"server_hostname": self.access.server_name, "assert_hostname": self.access.server_name}
+        proxy = self.access.proxy or _proxy_of_environment(self.access.server)
+        if proxy:
+            if urlsplit(proxy).scheme not in ("http", "https"):
+                raise InputError(f"the proxy {proxy} of context {self.access.context!r} must be http:// or https://")
+            return urllib3.ProxyManager(proxy, **options)
+        return urllib3.PoolManager(**options)
+
+    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+        access = self.access
+        try:
+            context = ssl.create_default_context(cadata=access.ca.decode() if access.ca else None)
+        except (ssl.SSLError, ValueError):
+            raise InputError(
+                f"the certificate-authority of context {access.context!r} is not a certificate; write the kubeconfig anew"
+            ) from None
+        if access.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if credentials.certificate:
+            # ssl reads keys from files only; these two are gone before anybody else could look.
+            with tempfile.TemporaryDirectory() as directory:
+                names = [Path(directory) / "cert.pem", Path(directory) / "key.pem"]
+                for name, content in zip(names, credentials.certificate, strict=True):
+                    name.write_bytes(content)
+                try:
+                    context.load_cert_chain(str(names[0]), str(names[1]))
+                except (ssl.SSLError, ValueError):
+                    raise InputError(
+                        f"the client certificate and key of user {access.user!r} do not belong together; "
+                        "write the kubeconfig anew"
+                    ) from None
+        return context
+
+    def _authorization(self) -> dict[str, str]:
+        credentials = self._credentials
+        if credentials is None:
+            return {}
+        if credentials.token:
+            return {"Authorization": f"Bearer {credentials.token}"}
+        if credentials.basic:
+            return urllib3.make_headers(basic_auth=":".join(credentials.basic))
+        return {}
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        where = f"the Kubernetes API server {self.access.server} (context {self.access.context!r})"
+        try:
+            yield
+        except exceptions.LocationParseError:
+            raise InputError(f"{self.access.server!r} is not an address: correct `server` in the kubeconfig") from None
+        except exceptions.HTTPError as error:
+            cause: BaseException = getattr(error, "reason", None) or error
+            if isinstance(cause, exceptions.ProxyError):
+                raise RetryError(f"the proxy before {where} does not answer: check proxy-url or HTTPS_PROXY") from None
+            if isinstance(cause, exceptions.SSLError):
+                raise self._no_trust(str(cause)) from None
+            if isinstance(cause, exceptions.TimeoutError):
+                raise RetryError(
+                    f"{where} does not answer: check the network, the VPN and that the cluster runs"
+                ) from None
+            raise RetryError(
+                f"cannot reach {where}: {_plain(cause)}; check the network, the VPN and that the cluster runs"
+            ) from None
+
+    def _no_trust(self, text: str) -> UmiakError:
+        named = f"{self.access.server} (context {self.access.context!r})"
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            return InputError(
+                f"the certificate of {named} is not the kubeconfig's cluster's: is this the right context? "
+                "If the cluster was made anew, write the kubeconfig anew"
+            )
+        if "ALERT" in text.upper():
+            return InputError(f"{named} refuses the client certificate of user {self.access.user!r}: write a new one")
+        return RetryError(f"no TLS connection to {named}: {_plain(Exception(text))}")
+
+    def _not_kubernetes(self) -> UmiakError:
+        return InputError(
+            f"{self.access.server} answers, but not as Kubernetes does: check `server` in the kubeconfig and the proxy"
+        )
+
+    def _refusal(self, method: str, where: str, code: int, raw: bytes) -> UmiakError:
+        """A Status of the API server, as an error."""
+        try:
+            status = json.loads(raw)
+            message, reason = str(status.get("message") or ""), str(status.get("reason") or "")
+        except (ValueError, AttributeError):
+            message, reason = raw.decode(errors="replace").strip()[:200], ""
+        access = self.access
+        if code == 401:
+            return ApiError(
+                f"{access.server} does not accept the credentials of user {access.user!r} (context {access.context!r}): "
+                "they have expired or are wrong; sign in again (on AWS: `aws sso login`) or write the kubeconfig anew",
+                code,
+                reason,
+                InputError.exit_code,
+            )
+        if code == 403:
+            return ApiError(_forbidden(message, where), code, reason, InputError.exit_code)
+        if code == 404 and (missing := re.search(r'namespaces "([^"]+)" not found', message)):
+            return ApiError(no_namespace(missing[1]), code, "NoNamespace", InputError.exit_code)
+        if code == 429 or code >= 500:
+            return ApiError(
+                f"the Kubernetes API server cannot answer now ({code} {reason or message}); try again",
+                code,
+                reason,
+                RetryError.exit_code,
+            )
+        return ApiError(f"Kubernetes refuses {method} {where}: {message or code}", code, reason, InputError.exit_code)
+
+
+def no_namespace(name: str) -> str:
+    return f"there is no namespace {name!r}: create it (kubectl create namespace {name}) or choose another with -n"
+
+
+def _forbidden(message: str, where: str) -> str:
+    """`jobs.batch is forbidden: User "x" cannot create resource "jobs" in API group "batch" in the namespace "y"`."""
+    said = re.search(r'User "([^"]*)" cannot (\w+) resource "([^"]+)"(.*)', message, re.DOTALL)
+    if not said:
+        return f"Kubernetes forbids {where}: {message}"
+    user, verb, resource, rest = said.groups()
+    space = re.search(r'in the namespace "([^"]+)"', rest)
+    place = f"in namespace {space[1]}" if space else "in this cluster"
+    option = f" -n {space[1]}" if space else ""
+    return (
+        f"user {user!r} may not {verb} {resource} {place}: ask an administrator for a role that allows it "
+        f"(kubectl auth can-i {verb} {resource}{option} shows when it does)"
+    )
+
+
+def _plain(error: BaseException) -> str:
+    """The last, most telling part of `<urllib3…>: Failed to establish a new connection: [Errno 111] Connection refused`."""
+    text = str(error.args[-1] if error.args else error)
+    return re.sub(r"^.*\[Errno -?\d+\] ", "", text).strip().rstrip(")")
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """HTTPS_PROXY and NO_PROXY, by Python's rules."""
+    parts = urlsplit(server)
+    if urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
