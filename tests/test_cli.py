@@ -52,8 +52,8 @@ def test_every_verb_is_a_module_that_answers_help(verb: str, capsys: pytest.Capt
         (["predict", "out/pass-00000"], "umiak: umiak predict needs --output FILE"),
         (["export", "--output=x"], "umiak: umiak export needs a SNAPSHOT"),
         (["certs"], "umiak: umiak certs needs a DIR"),
-        (["data", "fetsh"], "umiak: unknown verb 'data fetsh', did you mean fetch?"),
-        (["data", "fetch"], "umiak: umiak data fetch needs a NAME"),
+        (["data", "fetsh"], "umiak: umiak data: argument VERB: invalid choice: 'fetsh' (choose from 'fetch'"),
+        (["data", "fetch"], "umiak: umiak data fetch: the following arguments are required: NAME"),
     ],
 )
 def test_bad_words_are_one_line_and_exit_code_2(

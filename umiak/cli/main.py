@@ -15,7 +15,7 @@ VERBS = {
     "test": "measure a snapshot on the test data",
     "predict": "write a snapshot's outputs for the test data",
     "export": "write a snapshot as safetensors",
-    "data": "fetch the example data sets",
+    "data": "fetch data sets, cut them into shards",
     "pserver": "run one parameter server",
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",

@@ -17,12 +17,19 @@ Records = Iterator[tuple[int, Any]]
 """Pairs of a line (or row) number, counted from 1, and the record."""
 
 
+def known(path: str) -> bool:
+    """Whether the name says that the file holds samples."""
+    return path.endswith(".parquet") or Path(path.removesuffix(".gz")).suffix in _FORMATS
+
+
 def kind(path: str) -> str:
     """The format a file name (or pattern) stands for: its ending, without .gz."""
     ending = Path(path.removesuffix(".gz")).suffix
-    if ending not in _FORMATS and not path.endswith(".parquet"):
-        known = ", ".join(_FORMATS)
-        raise InputError(f"cannot tell the format of {path} by its name; known are {known}, all also .gz, and .parquet")
+    if not known(path):
+        formats = ", ".join(_FORMATS)
+        raise InputError(
+            f"cannot tell the format of {path} by its name; known are {formats}, all also .gz, and .parquet"
+        )
     return ending
 
 
@@ -51,6 +58,13 @@ def _guarded(path: str, parse: Callable[[str, IO[str], bool], Records], header: 
         raise InputError(f"{path} is damaged near line {line + 1}: {error}; fetch it again") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def binary(path: Path) -> IO[bytes]:
+    """A file's bytes, unpacked if its name ends with .gz."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return path.open("rb")
 
 
 def _text(path: str) -> IO[str]:

@@ -15,7 +15,7 @@ from umiak.errors import InputError
 def rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Row numbers, counted from 1, and rows."""
     number = 0
-    with _open(path) as file:
+    with opened(path) as file:
         for batch in file.iter_batches():
             for row in batch.to_pylist():
                 number += 1
@@ -24,13 +24,14 @@ def rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def tables(path: str) -> Iterator[Columns]:
     """The file in pieces: numbers as columns, lists as Ragged."""
-    with _open(path) as file:
+    with opened(path) as file:
         for batch in file.iter_batches():
             yield Columns({name: _column(path, name, batch.column(name)) for name in batch.schema.names})
 
 
 @contextmanager
-def _open(path: str) -> Iterator[Any]:
+def opened(path: str) -> Iterator[Any]:
+    """The file; what pyarrow cannot read is an InputError."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 

@@ -19,7 +19,6 @@ __all__ = ["Settings", "help_text", "parse"]
 
 POSITIONAL = {
     "certs": "tls",
-    "data fetch": "dataset",
     "export": "init_model_path",
     "pserver": None,
     "bench": "workload",
@@ -198,9 +197,7 @@ def _example(entry: _Known) -> str:
 def _metavar(verb: str) -> str:
     if verb in ("test", "predict"):
         return "SNAPSHOT or CONFIG"
-    return {"certs": "DIR", "data fetch": "NAME", "export": "SNAPSHOT", "pserver": "", "bench": "WORKLOAD"}.get(
-        verb, "CONFIG"
-    )
+    return {"certs": "DIR", "export": "SNAPSHOT", "pserver": "", "bench": "WORKLOAD"}.get(verb, "CONFIG")
 
 
 def help_text(verb: str) -> str:

@@ -58,8 +58,6 @@ class Settings:
 
     test_pass: int = -1
     output: Path | None = None
-    dataset: str = ""
-    directory: Path | None = None
 
     workload: str = "all"
     seconds: float = 10.0
@@ -134,8 +132,6 @@ FLAGS = {
     "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS, minimum=0, v1=True),
     "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
     "output": Flag("the file to write", ("predict", "export")),
-    "dataset": Flag("which data set", ("data fetch",)),
-    "directory": Flag("where the data set is kept", ("data fetch",)),
     "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
     "seconds": Flag("how long each run is measured, after its warm-up", BENCH, minimum=0),
     "rounds": Flag("how often each system runs; figures are medians", BENCH, minimum=1),

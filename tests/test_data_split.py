@@ -1,0 +1,238 @@
+"""umiak data split and verify: every sample in exactly one shard, whatever the format and however often it is interrupted."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tests.processes import umiak
+from umiak.data import shards, split
+from umiak.errors import InputError, RetryError
+
+SAMPLES = [f"sample {number}\n" for number in range(1000)]
+
+
+def cut(source: Path, out: Path, count: int = 3, **options: object) -> shards.Manifest:
+    return split.split(split.plan(source, count, **options), out)  # type: ignore[arg-type]
+
+
+def lines_of(out: Path, name: str, count: int = 3, layout: str = "2017") -> list[list[str]]:
+    return [shards.directory(out, layout, i).joinpath(name).read_text().splitlines(True) for i in range(count)]
+
+
+def test_lines_are_dealt_out_in_turn_and_none_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    manifest = cut(tmp_path / "all.txt", tmp_path / "out")
+    assert lines_of(tmp_path / "out", "all.txt") == [SAMPLES[0::3], SAMPLES[1::3], SAMPLES[2::3]]
+    assert [manifest.of_shard(i) for i in range(3)] == [334, 333, 333]
+    assert shards.verify(tmp_path / "out") == manifest
+
+
+def test_both_layouts_of_directories(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "new")
+    cut(tmp_path / "all.txt", tmp_path / "old", layout="2016")
+    assert (tmp_path / "new/2/data/all.txt").read_bytes() == (tmp_path / "old/data/2/all.txt").read_bytes()
+    assert shards.locate(tmp_path / "new", 1) == tmp_path / "new/1/data"
+    assert shards.locate(tmp_path / "old", 1) == tmp_path / "old/data/1"
+
+
+def test_a_last_line_without_a_newline_does_not_run_into_the_next(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.txt").write_text("one\ntwo")
+    (source / "b.txt").write_text("three\nfour")
+    cut(source, tmp_path / "out", 2)
+    assert lines_of(tmp_path / "out", "a.txt", 2) == [["one\n"], ["two\n"]]
+    assert lines_of(tmp_path / "out", "b.txt", 2) == [["three\n"], ["four\n"]]
+
+
+def test_counting_goes_on_from_file_to_file_so_shards_stay_balanced(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(30):
+        (source / f"{number:02}.txt").write_text("only one\n")
+    manifest = cut(source, tmp_path / "out")
+    assert [manifest.of_shard(i) for i in range(3)] == [10, 10, 10]
+    shards.verify(tmp_path / "out")
+
+
+def test_a_train_list_says_what_is_cut_and_the_rest_is_whole_everywhere(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.txt").write_text("".join(SAMPLES))
+    (source / "dict.txt").write_text("the\nand\n")
+    (source / "train.list").write_text("data/train.txt\n")
+    manifest = cut(source, tmp_path / "out")
+    assert manifest.samples == len(SAMPLES)
+    assert lines_of(tmp_path / "out", "dict.txt") == [["the\n", "and\n"]] * 3
+
+
+def test_without_a_train_list_a_pattern_says_what_stays_whole(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.txt").write_text("".join(SAMPLES))
+    (source / "test.txt").write_text("t\n")
+    (source / "model.bin").write_bytes(b"\0\1")
+    assert split.plan(source, 3, whole=["test*"]).whole == ("model.bin", "test.txt")
+    with pytest.raises(InputError, match="matches no file"):
+        split.plan(source, 3, whole=["tset*"])
+
+
+def test_a_quoted_csv_cell_may_hold_line_ends_and_every_shard_gets_the_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,text\n1,"two\nlines"\n2,one\n3,"a ""quote"""\n')
+    cut(tmp_path / "a.csv", tmp_path / "out", 2, header=True)
+    assert (tmp_path / "out/0/data/a.csv").read_text() == 'id,text\n1,"two\nlines"\n3,"a ""quote"""\n'
+    assert (tmp_path / "out/1/data/a.csv").read_text() == "id,text\n2,one\n"
+    assert shards.verify(tmp_path / "out").samples == 3
+
+
+def test_gzip_files_stay_gzip_files_and_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
+        file.writelines(SAMPLES)
+    cut(tmp_path / "a.jsonl.gz", tmp_path / "one")
+    cut(tmp_path / "a.jsonl.gz", tmp_path / "two")
+    with gzip.open(tmp_path / "one/1/data/a.jsonl.gz", "rt") as file:
+        assert file.readlines() == SAMPLES[1::3]
+    assert (tmp_path / "one/manifest.json").read_bytes() == (tmp_path / "two/manifest.json").read_bytes()
+    shards.verify(tmp_path / "one")
+
+
+def test_parquet_rows_keep_their_schema(tmp_path: Path) -> None:
+    table = pyarrow.table({"id": list(range(500)), "words": [[i, i + 1] for i in range(500)]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=70)
+    cut(tmp_path / "a.parquet", tmp_path / "out")
+    part = pyarrow.parquet.read_table(tmp_path / "out/2/data/a.parquet")
+    assert part.schema == table.schema
+    assert part["id"].to_pylist() == list(range(2, 500, 3))
+    assert shards.verify(tmp_path / "out").samples == 500
+
+
+def test_a_damaged_gzip_source_is_an_error_that_names_it(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(SAMPLES).encode())
+    (tmp_path / "a.txt.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"a\.txt\.gz is damaged"):
+        cut(tmp_path / "a.txt.gz", tmp_path / "out")
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: path.write_text("short\n"), "bytes where the manifest says"),
+        (lambda path: path.write_text(path.read_text().replace("sample 4\n", "sample 5\n")), "SHA-256"),
+        (lambda path: path.with_name("more.txt").write_text("x\n"), "is not in the manifest"),
+    ],
+)
+def test_verify_finds_damage(tmp_path: Path, damage: object, told: str) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    damage(tmp_path / "out/1/data/all.txt")  # type: ignore[operator]
+    with pytest.raises(InputError, match=told):
+        shards.verify(tmp_path / "out")
+
+
+def test_a_manifest_that_agrees_with_shards_that_lost_a_sample_is_still_found_wrong(tmp_path: Path) -> None:
+    """The proof is the merged content, not only that files are as they were written."""
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    lost = "".join(SAMPLES[1::3][:-1])
+    (tmp_path / "out/1/data/all.txt").write_text(lost)
+    manifest = shards.read(tmp_path / "out")
+    assert manifest is not None
+    entry = manifest.files[0]
+    piece = shards.Piece(len(lost), hashlib.sha256(lost.encode()).hexdigest(), entry.pieces[1].samples)
+    entry = replace(entry, pieces=(entry.pieces[0], piece, entry.pieces[2]))
+    replace(manifest, files=(entry,)).write(tmp_path / "out")
+    with pytest.raises(InputError, match="are not the 1,000 they were cut from"):
+        shards.verify(tmp_path / "out")
+
+
+def test_killed_in_the_middle_of_a_file_the_same_command_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(f"{number:0100}\n" for number in range(100_000)))
+    program = """
+import os, signal, sys
+from pathlib import Path
+from umiak.data import shards, split
+shards.CHUNK = 100_000
+split.SAVE_BYTES = 1_000_000
+at = []
+def progress(done, total):
+    at.append(done)
+    if done > 5_000_000 and sys.argv[3] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+split.split(split.plan(Path(sys.argv[1]), 3), Path(sys.argv[2]), on_progress=progress)
+print(at[0])
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "all.txt"), str(tmp_path / "out")]
+    assert subprocess.run([*command, "die"], check=False).returncode == -signal.SIGKILL
+    done = subprocess.run([*command, "live"], check=True, capture_output=True, text=True)
+    assert int(done.stdout) > 4_000_000, "it began again at the start"
+    assert shards.verify(tmp_path / "out").samples == 100_000
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0", "1", "2", "manifest.json"]
+
+
+def test_a_changed_source_is_not_mixed_with_what_was_begun(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    (tmp_path / "all.txt").write_text("".join(SAMPLES[:500]))
+    with pytest.raises(InputError, match="already holds shards"):
+        cut(tmp_path / "all.txt", tmp_path / "out")
+    plan = split.plan(tmp_path / "all.txt", 3)
+    assert split.split(plan, tmp_path / "out", overwrite=True).samples == 500
+
+
+def test_two_at_once_into_one_directory_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+
+    def second(done: int, total: int) -> None:
+        with pytest.raises(RetryError, match="another umiak data split"):
+            cut(tmp_path / "all.txt", tmp_path / "out")
+
+    split.split(split.plan(tmp_path / "all.txt", 3), tmp_path / "out", on_progress=second)
+
+
+def test_a_shard_is_staged_only_if_it_is_what_was_written(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    assert shards.stage(tmp_path / "out", 1, 3, tmp_path / "data") == 1
+    assert (tmp_path / "data/all.txt").read_text() == "".join(SAMPLES[1::3])
+    with pytest.raises(InputError, match="cut into 3 shards, but there are 4 trainers"):
+        shards.stage(tmp_path / "out", 1, 4, tmp_path / "data")
+    (tmp_path / "out/1/data/all.txt").write_text("other")
+    with pytest.raises(InputError, match="bytes where the manifest says"):
+        shards.stage(tmp_path / "out", 1, 3, tmp_path / "other")
+    assert not (tmp_path / "other/all.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["missing", "out", "--shards", "3"], "there is no file or directory missing"),
+        (["a.bin", "out", "--shards", "3"], "cannot tell the format of a.bin"),
+        (["few.txt", "out", "--shards", "3"], "few.txt has 2 samples, too few for 3 shards"),
+        (["few.txt", "out", "--shards", "0"], "--shards 0: write at least 1"),
+        (["few.txt", "out"], "the following arguments are required: --shards"),
+        ([".", "out", "--shards", "2"], "out is inside ."),
+    ],
+)
+def test_bad_input_gets_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    (tmp_path / "a.bin").write_text("x")
+    (tmp_path / "few.txt").write_text("a\nb\n")
+    monkeypatch.chdir(tmp_path)
+    error = umiak("data", "split", *words, code=2)
+    assert told in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.glob("out/*"))

@@ -1,0 +1,364 @@
+"""Cut a file or a directory into shards, one per trainer, so that every sample is in exactly one of them.
+
+Samples are dealt out in turn, as a native source deals them to trainers, so shards differ by one sample at most. A file
+that is not data (a dictionary, a list of files, a test set) is whole in every shard. What was begun is gone on with: an
+interrupted run leaves a state file beside the shards, and the manifest is written last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import fnmatch
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from umiak.data import formats, parquet
+from umiak.data.shards import (
+    LAYOUTS,
+    MANIFEST,
+    Entry,
+    Manifest,
+    Piece,
+    batches,
+    directory,
+    entry_of,
+    read,
+    row_bytes,
+)
+from umiak.errors import InputError, RetryError
+from umiak.files import CHUNK, disk_error, write_json
+
+STATE = ".split.json"
+LOCK = ".split.lock"
+TRAIN_LIST = "train.list"
+SAVE_BYTES = 256 << 20
+
+OnProgress = Callable[[int, int], None]
+"""Called with the bytes of the source that are done, and all of them."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done with each file, in the order of their names."""
+
+    source: Path
+    split: tuple[str, ...]
+    whole: tuple[str, ...]
+    shards: int
+    layout: str
+    header: bool
+
+    def identity(self) -> dict[str, Any]:
+        """Changes with the source and with how it is to be cut; a run goes on only from the same."""
+        names = sorted((*self.split, *self.whole))
+        stats = {name: self._file(name).stat() for name in names}
+        files = {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
+        return {"files": files, "split": sorted(self.split), "header": self.header}
+
+    def _file(self, name: str) -> Path:
+        return self.source / name if self.source.is_dir() else self.source
+
+    def files(self) -> Iterator[tuple[str, Path, bool]]:
+        """Name, path, and whether it is cut."""
+        for name in sorted((*self.split, *self.whole)):
+            yield name, self._file(name), name in self.split
+
+
+def plan(source: Path, shards: int, layout: str = "2017", whole: Sequence[str] = (), header: bool = False) -> Plan:
+    """Decide what is cut. In a directory with a train.list that is what the list names; else all files of samples.
+
+    `whole` are patterns of files that every shard gets as they are.
+    """
+    if shards < 1:
+        raise InputError(f"--shards {shards}: write at least 1")
+    if layout not in LAYOUTS:
+        raise InputError(f"--layout {layout} is unknown; write one of {', '.join(LAYOUTS)}")
+    if source.is_file():
+        formats.kind(source.name)
+        return Plan(source, (source.name,), (), shards, layout, header)
+    if not source.is_dir():
+        raise InputError(f"there is no file or directory {source}")
+    names = [str(path.relative_to(source)) for path in sorted(source.rglob("*")) if path.is_file()]
+    for pattern in whole:
+        if not fnmatch.filter(names, pattern):
+            raise InputError(f"--whole {pattern} matches no file in {source}")
+    cut = _listed(source, names) if TRAIN_LIST in names else [name for name in names if formats.known(name)]
+    cut = [name for name in cut if not any(fnmatch.fnmatch(name, pattern) for pattern in whole)]
+    if not cut:
+        raise InputError(
+            f"{source} holds no file to split: known are .txt .csv .tsv .jsonl, all also .gz, and .parquet"
+        )
+    return Plan(source, tuple(cut), tuple(name for name in names if name not in cut), shards, layout, header)
+
+
+def _listed(source: Path, names: list[str]) -> list[str]:
+    """The files a train.list names. Its paths are relative to where training runs: the last parts must match."""
+    found = []
+    for line in (source / TRAIN_LIST).read_text().splitlines():
+        name = line.strip().removeprefix("./").removeprefix("data/")
+        if not name:
+            continue
+        if name not in names:
+            raise InputError(f"{source / TRAIN_LIST} names {line.strip()!r}, but there is no {source / name}")
+        formats.kind(name)
+        found.append(name)
+    return found
+
+
+def split(
+    plan: Plan, root: Path, overwrite: bool = False, on_progress: OnProgress = lambda done, total: None
+) -> Manifest:
+    """Do it, or go on with it. A shard set that is already whole and of the same source is left as it is."""
+    if root.resolve().is_relative_to(plan.source.resolve()):
+        raise InputError(f"{root} is inside {plan.source}: the shards would become part of what is split")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root):
+            return _split(plan, root, overwrite, on_progress)
+    except OSError as error:
+        raise disk_error(error, root) from error
+
+
+def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> Manifest:
+    identity = plan.identity()
+    there = read(root)
+    if there is not None and (there.shards, there.layout, there.source) == (plan.shards, plan.layout, identity):
+        return there
+    state = _State.load(root / STATE, {**identity, "shards": plan.shards, "layout": plan.layout})
+    if not state.begun:
+        _clear(root, overwrite)
+        state.save()
+    total = sum(size for size, _ in identity["files"].values()) or 1
+    before = 0
+    for name, path, cut in plan.files():
+        if name not in state.done:
+            targets = [directory(root, plan.layout, index) / name for index in range(plan.shards)]
+            for target in targets:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            if cut:
+                work = _Cut(
+                    name, path, targets, sum(entry.samples for entry in state.done.values()), plan.header, state
+                )
+                entry = work.run(partial(_report, on_progress, before, total))
+            else:
+                entry = _whole(name, path, targets)
+            state.done[name], state.current = entry, {}
+            state.save()
+        before += path.stat().st_size
+        on_progress(before, total)
+    manifest = Manifest(plan.shards, plan.layout, identity, tuple(state.done[name] for name, _, _ in plan.files()))
+    if manifest.samples < plan.shards:
+        _clear(root, overwrite=True)
+        raise InputError(f"{plan.source} has {manifest.samples} samples, too few for {plan.shards} shards")
+    manifest.write(root)
+    (root / STATE).unlink()
+    return manifest
+
+
+def _report(on_progress: OnProgress, before: int, total: int, at: int) -> None:
+    on_progress(before + at, total)
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    with (root / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RetryError(
+                f"another umiak data split is writing to {root}; wait for it or choose another directory"
+            ) from None
+        try:
+            yield
+        finally:
+            (root / LOCK).unlink()
+
+
+def _clear(root: Path, overwrite: bool) -> None:
+    """Make room. Only directories that are numbered like shards are ever removed."""
+    shards = [path for path in root.glob("*/data") if path.parent.name.isdigit()]
+    shards += [path for path in root.glob("data/*") if path.name.isdigit()]
+    if (shards or (root / MANIFEST).exists()) and not overwrite:
+        raise InputError(f"{root} already holds shards; choose another directory or replace them with --overwrite")
+    for name in (MANIFEST, STATE):
+        (root / name).unlink(missing_ok=True)
+    for path in shards:
+        shutil.rmtree(path)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+
+
+@dataclass
+class _State:
+    """How far an interrupted run came: files that are done, and a place inside the one that is not."""
+
+    path: Path
+    identity: dict[str, Any]
+    begun: bool
+    done: dict[str, Entry]
+    current: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: Path, identity: dict[str, Any]) -> _State:
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            value = json.loads(path.read_text())
+            if value["identity"] == identity:
+                done = {name: entry_of(entry) for name, entry in value["done"].items()}
+                return cls(path, identity, True, done, value["current"])
+        return cls(path, identity, False, {}, {})
+
+    def save(self) -> None:
+        done = {name: asdict(entry) for name, entry in self.done.items()}
+        write_json(self.path, {"identity": self.identity, "done": done, "current": self.current})
+
+
+class _Output:
+    """One shard's part of a file, under a temporary name until it is whole. Counts and hashes what reaches the disk."""
+
+    def __init__(self, target: Path, at: int = 0, packed: bool = False) -> None:
+        """`at` is how much of an earlier, interrupted run is kept; what is `packed` is compressed on its way."""
+        self.target, self.temporary = target, target.with_name(f".{target.name}.part")
+        self._file = self.temporary.open("r+b" if at else "wb")
+        self._digest, self.bytes, self.samples = hashlib.sha256(), at, 0
+        while self._file.tell() < at:
+            self._digest.update(self._file.read(min(CHUNK, at - self._file.tell())))
+        self._file.truncate()
+        self._packed = gzip.GzipFile("", "wb", fileobj=self, mtime=0) if packed else None
+
+    def put(self, lines: list[bytes]) -> None:
+        data = b"".join(lines)
+        self._packed.write(data) if self._packed else self.write(data)
+
+    def write(self, data: bytes) -> int:
+        self._file.write(data)
+        self._digest.update(data)
+        self.bytes += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def publish(self) -> Piece:
+        if self._packed:
+            self._packed.close()
+        self.sync()
+        self._file.close()
+        self.temporary.replace(self.target)
+        return Piece(self.bytes, self._digest.hexdigest(), self.samples)
+
+
+class _Cut:
+    """Cutting one file."""
+
+    def __init__(self, name: str, path: Path, targets: list[Path], first: int, header: bool, state: _State) -> None:
+        self.name, self.path, self.targets, self.first, self.state = name, path, targets, first, state
+        self.header = header and formats.kind(name) in (".csv", ".tsv")
+        self.samples, self.content = 0, hashlib.sha256()
+
+    def run(self, progress: Callable[[int], None]) -> Entry:
+        try:
+            pieces = self._rows(progress) if self.path.suffix == ".parquet" else self._lines(progress)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(f"{self.path} is damaged: {error}; fetch it again") from None
+        return Entry(self.name, True, tuple(pieces), self.samples, self.first, self.content.hexdigest(), self.header)
+
+    def _mine(self, shard: int) -> slice:
+        """Which of the next samples belong to a shard."""
+        count = len(self.targets)
+        return slice((shard - self.first - self.samples) % count, None, count)
+
+    def _lines(self, progress: Callable[[int], None]) -> list[Piece]:
+        packed = self.path.suffix == ".gz"
+        with self.path.open("rb") as raw:
+            source: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
+            outputs, titled = (
+                self._resume(raw) if self.state.current.get("path") == self.name else (self._begin(packed), 0)
+            )
+            saved = raw.tell()
+            for lines in batches(source, formats.kind(self.name) == ".csv"):
+                if self.header and not titled:
+                    titled = len(lines[0])
+                    for output in outputs:
+                        output.put(lines[:1])
+                    lines = lines[1:]
+                for shard, output in enumerate(outputs):
+                    part = lines[self._mine(shard)]
+                    output.put(part)
+                    output.samples += len(part)
+                self.content.update(b"".join(lines))
+                self.samples += len(lines)
+                progress(raw.tell())
+                if not packed and raw.tell() - saved >= SAVE_BYTES:
+                    saved = raw.tell()
+                    self._save(outputs, saved, titled)
+            return [output.publish() for output in outputs]
+
+    def _begin(self, packed: bool) -> list[_Output]:
+        return [_Output(target, packed=packed) for target in self.targets]
+
+    def _save(self, outputs: list[_Output], at: int, titled: int) -> None:
+        for output in outputs:
+            output.sync()
+        sizes, counts = [output.bytes for output in outputs], [output.samples for output in outputs]
+        self.state.current = {"path": self.name, "at": at, "titled": titled, "bytes": sizes, "samples": counts}
+        self.state.save()
+
+    def _resume(self, raw: IO[bytes]) -> tuple[list[_Output], int]:
+        """Take up the parts of an interrupted run where its state says they were whole."""
+        current = self.state.current
+        outputs = [_Output(target, at) for target, at in zip(self.targets, current["bytes"], strict=True)]
+        for output, count in zip(outputs, current["samples"], strict=True):
+            output.samples = count
+            self.samples += count
+        raw.seek(current["titled"])
+        while raw.tell() < current["at"]:
+            self.content.update(raw.read(min(CHUNK, current["at"] - raw.tell())))
+        return outputs, current["titled"]
+
+    def _rows(self, progress: Callable[[int], None]) -> list[Piece]:
+        import numpy as np
+        from pyarrow.parquet import ParquetWriter
+
+        counts = [0] * len(self.targets)
+        temporary = [target.with_name(f".{target.name}.part") for target in self.targets]
+        with parquet.opened(str(self.path)) as file, contextlib.ExitStack() as stack:
+            writers = [stack.enter_context(ParquetWriter(path, file.schema_arrow)) for path in temporary]
+            for batch in file.iter_batches():
+                for shard, writer in enumerate(writers):
+                    mine = np.arange(len(batch))[self._mine(shard)]
+                    writer.write_batch(batch.take(mine))
+                    counts[shard] += len(mine)
+                self.content.update(b"".join(row_bytes(row) for row in batch.to_pylist()))
+                self.samples += len(batch)
+                progress(self.path.stat().st_size * self.samples // file.metadata.num_rows)
+        pieces = []
+        for path, target, count in zip(temporary, self.targets, counts, strict=True):
+            output = _Output(target, path.stat().st_size)
+            output.samples = count
+            pieces.append(output.publish())
+        return pieces
+
+
+def _whole(name: str, path: Path, targets: list[Path]) -> Entry:
+    pieces = []
+    for target in targets:
+        output = _Output(target)
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                output.write(chunk)
+        pieces.append(output.publish())
+    return Entry(name, False, (pieces[0],))
