@@ -157,12 +157,27 @@ class _Reader:
             return tuple(
                 self.value(typing.get_args(hint)[0], item, f"{path}[{i}]") for i, item in enumerate(node.value)
             )
+        if origin is dict:
+            return self.mapping(typing.get_args(hint)[1], node, path)
         if origin is typing.Literal:
             choices = typing.get_args(hint)
             if isinstance(node, yaml.ScalarNode) and node.value in choices:
                 return node.value
             return self.complain(line, path, f"must be one of {', '.join(choices)}, not {_shown(node)}")
         return self.scalar(hint, node, path)
+
+    def mapping(self, inner: Any, node: yaml.Node, path: str) -> Any:
+        """Names of the user's own choice, each with a scalar; or, where anything may stand, plain data as it is."""
+        if not isinstance(node, yaml.MappingNode):
+            return self.complain(node.start_mark.line + 1, path, f"must hold names and values, not {_shown(node)}")
+        if inner is Any:
+            try:
+                return yaml.SafeLoader("").construct_document(node)
+            except yaml.YAMLError as error:
+                return self.complain(
+                    node.start_mark.line + 1, path, f"cannot be read: {getattr(error, 'problem', error)}"
+                )
+        return {str(key.value): self.value(inner, item, f"{path}.{key.value}") for key, item in node.value}
 
     def scalar(self, hint: Any, node: yaml.Node, path: str) -> Any:
         tag = _tag(node)
@@ -203,6 +218,8 @@ def _written(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return f"[{', '.join(_written(item) for item in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_written(key)}: {_written(item)}" for key, item in value.items()) + "}"
     text = str(value)
     # A plain scalar must read back as the same type and text, on its own and inside a [list].
     plain = isinstance(value, int) or (
