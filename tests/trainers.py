@@ -23,8 +23,8 @@ from umiak.pserver.process import ServerOptions
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
+from umiak.trainer.output import check_output
 from umiak.trainer.run import Assignment, ServiceAddress, run
-from umiak.trainer.saving import check_output
 
 DENSE_ONLY, ROWS_ONLY, BOTH = (True, False), (False, True), (True, True)
 

@@ -24,10 +24,10 @@ from umiak import logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import write_json
 from umiak.launch.claim import claimed
-from umiak.launch.curves import draw
 from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load
 from umiak.spec.settings import Settings
+from umiak.trainer.curves import draw
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.coordinator import Coordinator
@@ -40,7 +40,7 @@ ENDING_SECONDS = 10.0
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
     """Train to the end and return 0. Raises what went wrong, with its exit code."""
-    from umiak.trainer.saving import check_output
+    from umiak.trainer.output import check_output
 
     begun = time.monotonic()
     out = settings.save_dir

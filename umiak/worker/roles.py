@@ -132,7 +132,7 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
 def claim_output(settings: Settings, assignment: Assignment) -> None:
     """See that the output directory can be used; trainer 0 also makes it ready."""
     from umiak.trainer import checkpoint
-    from umiak.trainer.saving import check_output
+    from umiak.trainer.output import check_output
 
     if assignment.trainer == 0:
         check_output(settings)
