@@ -1,0 +1,268 @@
+"""A job file as Kubernetes objects: pure, plain dicts, compared by value in the tests. Who creates them is submit.py."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from umiak.launch.kube.merge import merged
+from umiak.spec.job import JobSpec, seconds
+
+Object = dict[str, Any]
+
+LABEL = "umiak.dev/job"
+CONTAINER = "worker"
+PORT = 7164
+COORDINATOR_PORT = 7163
+WAIT_SECONDS = 600
+UID = 1000
+# How often one worker's pod may be replaced after a failure of its own, before the job is given up.
+REPLACEMENTS = 10
+# How long a pod stays bound to a node that has fallen silent.
+LOST_NODE_SECONDS = 30
+VOLUME = "/volume"
+WORK = "/work"
+
+CLAIM_NOTE = "umiak.dev/claim"
+OUTPUT_NOTE = "umiak.dev/output"
+FINGERPRINT_NOTE = "umiak.dev/fingerprint"
+CANCELLED_NOTE = "umiak.dev/cancelled"
+RESUMED_NOTE = "umiak.dev/resumed"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A job's secrets: its authority's certificate, a certificate and key per worker, and the token of the job."""
+
+    ca: str
+    certificates: tuple[str, ...]
+    keys: tuple[str, ...]
+    token: str
+
+
+def placeholders(workers: int) -> Keys:
+    """What stands for the secrets where they are not to be seen."""
+    return Keys(
+        "<certificate of the job's authority>",
+        tuple(f"<certificate of worker {worker}>" for worker in range(workers)),
+        tuple(f"<key of worker {worker}>" for worker in range(workers)),
+        "<token>",
+    )
+
+
+def labels(name: str) -> dict[str, str]:
+    return {LABEL: name, "app.kubernetes.io/managed-by": "umiak"}
+
+
+def _object(version: str, kind: str, name: str, job: str, **content: Any) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels(job)}, **content}
+
+
+def claim(spec: JobSpec) -> Object | None:
+    """The volume's claim, where the job file asks for a new one. It outlives the job: the output is on it."""
+    if not spec.volume.size:
+        return None
+    wanted: Object = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": spec.volume.size}},
+    }
+    if spec.volume.storage_class:
+        wanted["storageClassName"] = spec.volume.storage_class
+    return _object("v1", "PersistentVolumeClaim", spec.claim, spec.name, spec=wanted)
+
+
+def job(spec: JobSpec) -> Object:
+    """Suspended, so that no pod starts before everything it needs is there."""
+    made = _object("batch/v1", "Job", spec.name, spec.name)
+    made["metadata"]["annotations"] = {CLAIM_NOTE: spec.claim, OUTPUT_NOTE: spec.output}
+    made["spec"] = {
+        "suspend": True,
+        "completionMode": "Indexed",
+        "completions": spec.workers,
+        "parallelism": spec.workers,
+        # A replacement starts only when its predecessor is truly gone: two pods of one worker would write the same files.
+        "podReplacementPolicy": "Failed",
+        "backoffLimitPerIndex": REPLACEMENTS,
+        "maxFailedIndexes": 0,
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                # 2 is the user's input and 1 a defect, both after the workers' own restarts: another pod fails alike.
+                {
+                    "action": "FailJob",
+                    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": [1, 2]},
+                },
+            ]
+        },
+        "ttlSecondsAfterFinished": seconds(spec.keep),
+        "template": {"metadata": {"labels": labels(spec.name)}, "spec": merged(_pod(spec), spec.pod)},
+    }
+    return made
+
+
+def _pod(spec: JobSpec) -> Object:
+    return {
+        "subdomain": spec.name,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": seconds(spec.grace),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "fsGroup": UID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": [
+            {
+                "key": f"node.kubernetes.io/{state}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": LOST_NODE_SECONDS,
+            }
+            for state in ("not-ready", "unreachable")
+        ],
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {LABEL: spec.name}},
+            }
+        ],
+        "containers": [_container(spec)],
+        "volumes": [
+            {"name": "volume", "persistentVolumeClaim": {"claimName": spec.claim}},
+            {"name": "config", "configMap": {"name": f"{spec.name}-config"}},
+            {"name": "credentials", "secret": {"secretName": f"{spec.name}-credentials", "defaultMode": 0o440}},
+            {"name": "tmp", "emptyDir": {}},
+            {"name": "work", "emptyDir": {}},
+        ],
+    }
+
+
+def _container(spec: JobSpec) -> Object:
+    return {
+        "name": CONTAINER,
+        "image": spec.image,
+        "command": ["umiak", "pod"],
+        "workingDir": WORK,
+        "env": _environment(spec),
+        "ports": [
+            {"name": "coordinator", "containerPort": COORDINATOR_PORT},
+            {"name": "service", "containerPort": PORT},
+        ],
+        "resources": {"requests": {"cpu": spec.cpu, "memory": spec.memory}, "limits": {"memory": spec.memory}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "volume", "mountPath": VOLUME},
+            {"name": "config", "mountPath": "/umiak/config", "readOnly": True},
+            # Of all certificates a pod sees its own alone.
+            *(
+                {
+                    "name": "credentials",
+                    "mountPath": f"/umiak/credentials/{file}.pem",
+                    "subPathExpr": source,
+                    "readOnly": True,
+                }
+                for file, source in (
+                    ("ca", "ca.pem"),
+                    ("cert", "cert-$(JOB_COMPLETION_INDEX).pem"),
+                    ("key", "key-$(JOB_COMPLETION_INDEX).pem"),
+                )
+            ),
+            {"name": "tmp", "mountPath": "/tmp"},
+            {"name": "work", "mountPath": WORK},
+        ],
+    }
+
+
+def _environment(spec: JobSpec) -> list[Object]:
+    arguments = [f"--passes={spec.passes}", f"--mode={spec.mode}"]
+    if spec.config_args:
+        arguments.append("--config_args=" + ",".join(f"{key}={value}" for key, value in spec.config_args.items()))
+    values = {
+        "UMIAK_JOB": spec.name,
+        "UMIAK_WORKERS": str(spec.workers),
+        "UMIAK_SERVICE": spec.name,
+        "UMIAK_PORT": str(PORT),
+        "UMIAK_OUT": f"{VOLUME}/{spec.output}",
+        "UMIAK_ENTRY": spec.entry,
+        "UMIAK_ARGS": json.dumps([*arguments, *spec.flags]),
+        "UMIAK_WAIT_SECONDS": str(WAIT_SECONDS),
+        "UMIAK_GRACE_SECONDS": str(seconds(spec.grace)),
+        "HOME": "/tmp",
+    }
+    if spec.data:
+        values["UMIAK_DATA"] = f"{VOLUME}/{spec.data}"
+    uid = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
+    return [
+        *({"name": name, "value": value} for name, value in values.items()),
+        {"name": "UMIAK_JOB_UID", "valueFrom": {"fieldRef": uid}},
+        {
+            "name": "UMIAK_TOKEN",
+            "valueFrom": {"secretKeyRef": {"name": f"{spec.name}-credentials", "key": "token"}},
+        },
+    ]
+
+
+def owned(spec: JobSpec, config: bytes, uid: str, keys: Keys) -> list[Object]:
+    """What belongs to the Job and goes when it goes."""
+    made = [_service(spec), _policy(spec), _config(spec, config), _secret(spec, keys)]
+    for each in made:
+        each["metadata"]["ownerReferences"] = [{"apiVersion": "batch/v1", "kind": "Job", "name": spec.name, "uid": uid}]
+    return made
+
+
+def _service(spec: JobSpec) -> Object:
+    """Headless: it only gives each worker a name. Published before ready, because workers wait for each other to be so."""
+    return _object(
+        "v1",
+        "Service",
+        spec.name,
+        spec.name,
+        spec={
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {LABEL: spec.name},
+            "ports": [
+                {"name": "coordinator", "port": COORDINATOR_PORT},
+                {"name": "service", "port": PORT},
+            ],
+        },
+    )
+
+
+def _policy(spec: JobSpec) -> Object:
+    mine = {"matchLabels": {LABEL: spec.name}}
+    return _object(
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        spec.name,
+        spec.name,
+        spec={"podSelector": mine, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": mine}]}]},
+    )
+
+
+def _config(spec: JobSpec, config: bytes) -> Object:
+    content = {"config.tar.gz": base64.b64encode(config).decode()}
+    return _object("v1", "ConfigMap", f"{spec.name}-config", spec.name, immutable=True, binaryData=content)
+
+
+def _secret(spec: JobSpec, keys: Keys) -> Object:
+    content = {"ca.pem": keys.ca, "token": keys.token}
+    for worker, (certificate, key) in enumerate(zip(keys.certificates, keys.keys, strict=True)):
+        content |= {f"cert-{worker}.pem": certificate, f"key-{worker}.pem": key}
+    return _object(
+        "v1", "Secret", f"{spec.name}-credentials", spec.name, type="Opaque", immutable=True, stringData=content
+    )
