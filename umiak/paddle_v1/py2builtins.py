@@ -1,0 +1,238 @@
+"""The names every Python 2 file can use without an import, and the operations its translation calls.
+
+What Python 3 changed silently is here: lists from range, map and keys, whole-number division, files of byte strings.
+Syntax is py2.py's part.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from umiak.paddle_v1 import py2text
+
+_MAPPINGS = ("keys", "values", "items")
+_ITERATED = {f"{prefix}{name}": name for prefix in ("iter", "view") for name in _MAPPINGS}
+
+
+class File:
+    """What open() gives in Python 2: lines and pieces are byte strings, in every mode."""
+
+    softspace = 0
+
+    def __init__(self, raw: BinaryIO, name: str = "", mode: str = "r") -> None:
+        self.raw, self.name, self.mode = raw, name, mode
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.raw:
+            yield line.decode("latin-1")
+
+    def __next__(self) -> str:
+        return next(self.raw).decode("latin-1")
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.raw.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """close, flush, seek, tell, fileno, closed … are those of the file below."""
+        return getattr(self.raw, name)
+
+    def next(self) -> str:
+        return self.__next__()
+
+    def read(self, size: int = -1) -> str:
+        return self.raw.read(size).decode("latin-1")
+
+    def readline(self, size: int = -1) -> str:
+        return self.raw.readline(size).decode("latin-1")
+
+    def readlines(self, hint: int = -1) -> list[str]:
+        return [line.decode("latin-1") for line in self.raw.readlines(hint)]
+
+    def xreadlines(self) -> Iterator[str]:
+        return iter(self)
+
+    def write(self, text: str) -> None:
+        self.raw.write(py2text.to_bytes(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def open_file(name: Any, mode: str = "r", buffering: int = -1) -> File:
+    plain = mode.replace("U", "").replace("b", "").replace("t", "") or "r"
+    return File(Path(_path(name)).open(f"{plain}b", buffering), str(name), mode)  # type: ignore[arg-type]
+
+
+def _path(name: Any) -> Any:
+    """A file name read from a file is bytes of the file system; one that was typed or listed is text."""
+    if isinstance(name, str) and not name.isascii():
+        try:
+            raw = os.fsdecode(name.encode("latin-1"))
+        except UnicodeEncodeError:
+            return name
+        return raw if Path(raw).exists() else name
+    return name
+
+
+def division(a: Any, b: Any) -> Any:
+    return a // b if _whole(a) and _whole(b) else a / b
+
+
+def division_in_place(a: Any, b: Any) -> Any:
+    if _whole(a) and _whole(b):
+        a //= b
+    else:
+        a /= b
+    return a
+
+
+def _whole(value: Any) -> bool:
+    """Python's whole numbers, and NumPy's without importing it."""
+    return isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "b")
+
+
+def call(owner: Any, name: str, *arguments: Any, **named: Any) -> Any:
+    """`owner.name(…)` where the name means something else in Python 3."""
+    if isinstance(owner, str):
+        if name == "decode":
+            return py2text.decode(owner, *arguments, **named)
+        if name == "encode":
+            return py2text.encode(owner, *arguments, **named)
+        if name == "translate":
+            return _translate(owner, *arguments)
+        return py2text.bytewise(owner, name, *arguments, **named)
+    if isinstance(owner, dict):
+        if name in _MAPPINGS:
+            given = getattr(owner, name)(*arguments)
+            return given if isinstance(given, list) else list(given)
+        if not hasattr(owner, name):
+            if name == "has_key":
+                return arguments[0] in owner
+            if name in _ITERATED:
+                view = getattr(owner, _ITERATED[name])()
+                return iter(view) if name.startswith("iter") else view
+    if name == "next" and not hasattr(owner, "next"):
+        return next(owner)
+    if name == "sort" and isinstance(owner, list):
+        return owner.sort(**_sorting(*arguments, **named))
+    return getattr(owner, name)(*arguments, **named)
+
+
+# The methods that go through `call`.
+METHODS = frozenset(
+    {*py2text.BYTEWISE, "decode", "encode", "translate", *_MAPPINGS, *_ITERATED, "has_key", "next", "sort"}
+)
+
+
+def _translate(text: str, table: Any, deleted: str = "") -> str:
+    if isinstance(table, dict):
+        return text.translate(table)
+    kept = "".join(letter for letter in text if letter not in deleted)
+    return kept if table is None else "".join(table[ord(letter)] for letter in kept)
+
+
+def _sorting(cmp: Any = None, key: Any = None, reverse: bool = False) -> dict[str, Any]:
+    if cmp is not None:
+        compare = functools.cmp_to_key(cmp)
+        key = compare if key is None else functools.partial(_composed, compare, key)
+    return {"key": key, "reverse": bool(reverse)}
+
+
+def _composed(outer: Callable[[Any], Any], inner: Callable[[Any], Any], value: Any) -> Any:
+    return outer(inner(value))
+
+
+def _sorted(values: Iterable[Any], cmp: Any = None, key: Any = None, reverse: bool = False) -> list[Any]:
+    return sorted(values, **_sorting(cmp, key, reverse))
+
+
+def _map(function: Any, *sequences: Any) -> list[Any]:
+    if len(sequences) == 1:
+        return list(sequences[0]) if function is None else [function(value) for value in sequences[0]]
+    rows = itertools.zip_longest(*sequences)
+    return list(rows) if function is None else [function(*row) for row in rows]
+
+
+def _filter(function: Any, sequence: Any) -> Any:
+    kept = filter(function, sequence)
+    if isinstance(sequence, str):
+        return "".join(kept)
+    return tuple(kept) if isinstance(sequence, tuple) else list(kept)
+
+
+def _round(number: float, digits: int = 0) -> float:
+    scale = 10.0**digits
+    return math.copysign(math.floor(abs(number) * scale + 0.5) / scale, number)
+
+
+def _print(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
+    text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
+    out = sys.stdout if file is None else file
+    out.write(text if isinstance(out, File) else py2text.shown(text))
+    if flush:
+        out.flush()
+
+
+def _cmp(a: Any, b: Any) -> int:
+    return (a > b) - (a < b)
+
+
+def _int(value: Any = 0, *base: int) -> int:
+    return int(value.rstrip("Ll") if isinstance(value, str) else value, *base)
+
+
+class _Long(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    def __call__(cls, value: Any = 0, *base: int) -> int:
+        return _int(value, *base)
+
+
+class long(metaclass=_Long):
+    """Python 3 has one kind of whole numbers."""
+
+
+def namespace() -> dict[str, Any]:
+    """The `__builtins__` of a translated file, without `__import__`, which is modules.py's."""
+    return {
+        **vars(builtins),
+        "__py2_div__": division,
+        "__py2_idiv__": division_in_place,
+        "__py2_call__": call,
+        "__py2_unicode__": py2text.decoded,
+        "apply": lambda function, arguments=(), named=None: function(*arguments, **(named or {})),
+        "basestring": py2text.basestring,
+        "bytes": str,
+        "cmp": _cmp,
+        "file": open_file,
+        "filter": _filter,
+        "intern": sys.intern,
+        "long": long,
+        "map": _map,
+        "open": open_file,
+        "print": _print,
+        "range": lambda *ends: list(range(*ends)),
+        "raw_input": input,
+        "reduce": functools.reduce,
+        "reload": lambda module: module,
+        "round": _round,
+        "sorted": _sorted,
+        "unichr": lambda code: py2text.decoded(chr(code)),
+        "unicode": py2text.unicode,
+        "xrange": range,
+        "zip": lambda *sequences: list(zip(*sequences, strict=False)),
+        "StandardError": Exception,
+    }
