@@ -11,10 +11,10 @@ import re
 import ssl
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -23,6 +23,9 @@ from urllib3.response import BaseHTTPResponse
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube.kubeconfig import Access, Credentials
+
+if TYPE_CHECKING:
+    from websocket import WebSocket
 
 Object = dict[str, Any]
 
@@ -145,6 +148,37 @@ class Api:
                 yield rest.decode("utf-8", errors="replace")
         finally:
             response.close()
+
+    def connect(self, where: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]) -> WebSocket:
+        """A connection that stays open both ways, as a command in a pod needs it."""
+        from websocket import WebSocketBadStatusException, WebSocketException, create_connection
+
+        self._ready()
+        assert self._credentials is not None
+        options: dict[str, Any] = {"header": {"User-Agent": "umiak", **self._authorization()}}
+        if self.access.server.startswith("https:"):
+            options["sslopt"] = {"context": self._context(self._credentials)}
+            if self.access.server_name:
+                options["sslopt"]["server_hostname"] = self.access.server_name
+        if proxy := self.access.proxy or _proxy_of_environment(self.access.server):
+            parts = urlsplit(proxy)
+            options |= {"http_proxy_host": parts.hostname, "http_proxy_port": parts.port, "proxy_type": parts.scheme}
+        url = "ws" + self.access.server.removeprefix("http") + where + "?" + urlencode(query)
+        try:
+            return create_connection(
+                url,
+                timeout=READ_SECONDS,
+                subprotocols=protocols,
+                suppress_origin=True,
+                skip_utf8_validation=True,
+                **options,
+            )
+        except WebSocketBadStatusException as error:
+            raise self._refusal("GET", where, error.status_code, error.resp_body or b"") from None
+        except ssl.SSLError as error:
+            raise self._no_trust(str(error)) from None
+        except (OSError, WebSocketException) as error:
+            raise RetryError(f"cannot reach {self.access.server}{where}: {_plain(error)}") from None
 
     def _json(
         self, method: str, where: str, query: Mapping[str, Any], body: Object | None = None, kind: str | None = None
