@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from umiak.errors import InputError
-from umiak.pserver.kernels import add_dense, step_dense
+from umiak.pserver.kernels import add_dense
 from umiak.pserver.memory import plain
 from umiak.pserver.optimizers import Clock, Formula, formula, settings
 from umiak.spec.optim import Optimizer, ParamOptions
@@ -74,7 +74,7 @@ class DenseStore:
                 numbers = settings(run.optimizer, total, clock, rows=False)
                 if numbers is not None:
                     part = slice(run.start, run.stop)
-                    step_dense(run.formula.kind, numbers, self.values[part], self._total[part], *run.slots)
+                    run.formula.step_dense(run.formula.kind, numbers, self.values[part], self._total[part], *run.slots)
         self._added = False
 
     def state(self) -> dict[str, np.ndarray]:

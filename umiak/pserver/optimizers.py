@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from umiak.pserver import kernels
+from umiak.pserver import kernels, kernels_v1, optimizers_v1
 from umiak.spec.optim import FTRL, SGD, AdaDelta, AdaGrad, Adam, AdamW, Optimizer, RMSProp
+from umiak.spec.optim_v1 import V1
 
 
 class Clock(NamedTuple):
-    """When an update happens: its number (the first is 1), the samples of all trainers with this round's, the pass."""
+    """When an update happens: its number (the first is 1), the samples of all trainers with this round's, the pass.
+
+    `begun` is the number of the last update before this pass.
+    """
 
     step: int
     samples: int
     pass_id: int
+    begun: int = 0
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,15 @@ class Formula:
 
     kind: int
     initial: tuple[float, ...]
+    step_dense: Callable[..., None] = kernels.step_dense
+    step_rows: Callable[..., None] = kernels.step_rows
 
 
-def formula(optimizer: Optimizer) -> Formula:
+def formula(optimizer: Optimizer, rows: bool = False) -> Formula:
     match optimizer:
+        case V1():
+            kind, slots = optimizers_v1.shape(optimizer, rows)
+            return Formula(kind, (0.0,) * slots, kernels_v1.step_dense, kernels_v1.step_rows)
         case SGD():
             return Formula(kernels.MOMENTUM, (0.0,)) if optimizer.momentum else Formula(kernels.SGD, ())
         case AdaGrad():
@@ -57,9 +68,12 @@ def formula(optimizer: Optimizer) -> Formula:
 def settings(optimizer: Optimizer, total: float, clock: Clock, rows: bool) -> np.ndarray | None:
     """The numbers of one update: the gradient sum is divided by `total`. None where the update would change nothing.
 
+    The rules of v1 take the sum as it is.
     Rows of a table differ from dense values in two places, as in torch: Adam's eps (SparseAdam adds it before the bias
     correction), and the momentum of a row, which starts from zero instead of from its first gradient.
     """
+    if isinstance(optimizer, V1):
+        return optimizers_v1.settings(optimizer, clock.step, clock.begun, clock.samples, clock.pass_id, rows)
     lr = optimizer.lr * optimizer.schedule.factor(clock.samples, clock.pass_id)
     if optimizer.lr == 0 or (lr == 0 and isinstance(optimizer, FTRL)):
         return None

@@ -93,7 +93,7 @@ def restore(service: Service, source: dict[str, Any]) -> None:
                 _restore_table(service, table, read, source["goes_on"], owns_all=own_piece)
                 missing.discard(table.name)
         clock = Clock(*json.loads(read.metadata["clock"]))
-        service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass)
+        service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass, clock.step)
         service.round = int(read.metadata["round"]) if source["goes_on"] else 0
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")

@@ -13,9 +13,12 @@ import numpy as np
 from umiak.errors import InputError, UmiakError
 from umiak.pserver.dense import DenseStore
 from umiak.pserver.optimizers import Clock
+from umiak.pserver.optimizers_v1 import regularised
+from umiak.pserver.placement import owned_by
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.table import Table
 from umiak.spec.optim import optimizer_from_json, options_from_json
+from umiak.spec.optim_v1 import V1
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Service:
         optimizer = optimizer_from_json(spec.optimizer)
         options = {name: options_from_json(value) for name, value in spec.options.items()}
         self.spec = spec
+        self._v1 = isinstance(optimizer, V1)
         self.dense = DenseStore(spec.blocks, optimizer, options)
         if values.size != self.dense.values.size:
             raise UmiakError(f"{values.size} initial values where the blocks hold {self.dense.values.size}")
@@ -51,6 +55,11 @@ class Service:
             )
             for t in spec.tables
         ]
+        for table in self.tables:
+            if isinstance(table.optimizer, V1) and regularised(table.optimizer):
+                # Untouched rows shrink too, so all of them are there from the start; v1 tables have a vocabulary.
+                ids = np.arange(table.vocab or 0)
+                table.locate(ids[owned_by(ids, spec.row_service, spec.row_services)], pass_id=spec.start_pass)
         self.clock = Clock(0, 0, spec.start_pass)
         self.round = 0
         nothing: list[np.ndarray] = [np.empty(0, np.int32) for _ in self.tables]
@@ -127,15 +136,20 @@ class Service:
         """Apply the optimizer once to what was added."""
         if not self._samples:
             return
-        step, samples, pass_id = self.clock
-        self.clock = Clock(step + 1, samples + self._samples, pass_id)
-        self.dense.step(self._samples, self.clock)
+        before, total = self.clock.samples, self._samples
+        self.clock = self.clock._replace(step=self.clock.step + 1, samples=before + total)
+        # Schedules of v1 count this update's samples in rounds, but not without them.
+        counted = before if self._v1 and self.spec.mode == "async" else before + total
+        when = self.clock._replace(samples=counted)
+        self.dense.step(total, when)
         for table in self.tables:
-            table.step(self._samples, self.clock)
+            table.step(total, when)
         self._samples = 0
 
     def end_pass(self) -> None:
-        self.clock = self.clock._replace(pass_id=self.clock.pass_id + 1)
+        for table in self.tables:
+            table.catch_up(self.clock)
+        self.clock = self.clock._replace(pass_id=self.clock.pass_id + 1, begun=self.clock.step)
         for table in self.tables:
             table.end_pass(self.clock.pass_id)
 

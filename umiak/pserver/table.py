@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from umiak.errors import InputError, UmiakError
+from umiak.pserver import optimizers_v1
 from umiak.pserver import rows as loops
 from umiak.pserver.cells import ABSENT
 from umiak.pserver.index import RowIndex
-from umiak.pserver.kernels import step_rows
+from umiak.pserver.kernels_v1 import catch_up
 from umiak.pserver.memory import Growing, plain
 from umiak.pserver.optimizers import Clock, formula, settings
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.optim import Optimizer, ParamOptions
+from umiak.spec.optim_v1 import V1
 
 _NO_IDS = np.empty(0, np.int64)
 
@@ -112,7 +114,7 @@ class Table:
         self.init = RowInit.of(seed, name, init)
         self.optimizer = (options or ParamOptions()).applied_to(optimizer)
         self.half = dtype == "float16"
-        self._formula = formula(self.optimizer)
+        self._formula = formula(self.optimizer, rows=True)
         self._initial = np.array(self._formula.initial, np.float32)
         self._lead = (dim + 1) // 2 if self.half else dim
         self.width = self._lead + dim * len(self._initial)
@@ -233,12 +235,19 @@ class Table:
             wide = np.empty((count if self.half else 0, self.dim), np.float32)
             if self.half:
                 loops.gather(*self._views(), touched, wide)
-            step_rows(self._formula.kind, numbers, self.memory(), wide, self.dim, touched, sums)
+            self._formula.step_rows(self._formula.kind, numbers, self.memory(), wide, self.dim, touched, sums)
             if self.half:
                 loops.scatter(*self._views(), touched, wide)
         if self._index.due:
             self._make_room(self._index.due)
             self._start(*self._index.admit())
+
+    def catch_up(self, clock: Clock) -> None:
+        """At the end of a pass, for a v1 rule: what regularisation still owes to rows that the last steps did not touch."""
+        if isinstance(self.optimizer, V1) and optimizers_v1.regularised(self.optimizer):
+            numbers = settings(self.optimizer, 1, clock, rows=True)
+            if numbers is not None:
+                catch_up(self._formula.kind, numbers, self.memory(), self.dim, self._index.sorted()[1])
 
     def end_pass(self, next_pass: int) -> int:
         """Remove rows that were not touched in the `expire_after` passes before `next_pass`; how many."""

@@ -296,6 +296,12 @@ _SCHEDULES: dict[str, type[Schedule]] = {
 _OPTIMIZERS: dict[str, type[Optimizer]] = {
     cls.__name__: cls for cls in (SGD, AdaGrad, RMSProp, Adam, AdamW, AdaDelta, FTRL)
 }
+_ELSEWHERE: dict[str, type[Optimizer]] = {}
+
+
+def register(*kinds: type[Optimizer]) -> None:
+    """Let `optimizer_from_json` know rules that are defined elsewhere."""
+    _ELSEWHERE.update({kind.__name__: kind for kind in kinds})
 
 
 def to_json(value: Optimizer | ParamOptions | Schedule) -> dict[str, Any]:
@@ -329,12 +335,12 @@ def _build(data: object, kinds: Mapping[str, type[Any]], where: str) -> Any:
     if "schedule" in values:
         values["schedule"] = _build(values["schedule"], _SCHEDULES, f"{where}.schedule")
     if values.get("optimizer") is not None:
-        values["optimizer"] = _build(values["optimizer"], _OPTIMIZERS, f"{where}.optimizer")
+        values["optimizer"] = _build(values["optimizer"], _OPTIMIZERS | _ELSEWHERE, f"{where}.optimizer")
     return kinds[kind](**values)
 
 
 def optimizer_from_json(data: object) -> Optimizer:
-    value: Optimizer = _build(data, _OPTIMIZERS, "optimizer")
+    value: Optimizer = _build(data, _OPTIMIZERS | _ELSEWHERE, "optimizer")
     return value
 
 
