@@ -120,3 +120,12 @@ def test_start_skips_batches() -> None:
 def test_a_batch_size_below_one_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1 sample, not 0"):
         next(TABLE.batches(0, Shard(), None))
+
+
+def test_lists_of_lists_are_taken_and_joined() -> None:
+    inner = Ragged(np.arange(10), np.array([0, 2, 5, 5, 9, 10]))
+    table = Columns({"x": Ragged(inner, np.array([0, 1, 4, 5]))})
+    batch = Columns.concat([table, table]).take(np.array([4, 2]))["x"]
+    assert batch.offsets.tolist() == [0, 3, 4]
+    assert batch.values.offsets.tolist() == [0, 3, 3, 7, 8]
+    assert batch.values.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9]

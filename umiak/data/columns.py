@@ -16,6 +16,7 @@ from umiak.spec.config import Shard
 class Ragged(NamedTuple):
     """One list per sample, end to end: sample i has values[offsets[i]:offsets[i + 1]].
 
+    `values` may be a Ragged itself: then sample i has those of its lists.
     Holds NumPy arrays in a table and torch tensors in a model; `offsets` has one entry more than there are samples.
     """
 
@@ -67,10 +68,7 @@ class Columns:
 
     def take(self, indices: np.ndarray) -> dict[str, Any]:
         """The batch of these samples, in this order."""
-        return {
-            name: _take_ragged(column, indices) if isinstance(column, Ragged) else column[indices]
-            for name, column in self._columns.items()
-        }
+        return {name: _take(column, indices) for name, column in self._columns.items()}
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
         """Batches from number `start` on.
@@ -135,13 +133,15 @@ def check_size(size: int) -> None:
         raise InputError(f"a batch holds at least 1 sample, not {size}")
 
 
-def _take_ragged(column: Ragged, indices: np.ndarray) -> Ragged:
+def _take(column: Any, indices: np.ndarray) -> Any:
+    if not isinstance(column, Ragged):
+        return column[indices]
     starts = column.offsets[indices]
     lengths = column.offsets[indices + 1] - starts
     offsets = np.zeros(len(indices) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return Ragged(column.values[np.repeat(starts, lengths) + within], offsets)
+    return Ragged(_take(column.values, np.repeat(starts, lengths) + within), offsets)
 
 
 def _join(columns: Sequence[np.ndarray | Ragged]) -> np.ndarray | Ragged:
@@ -151,13 +151,13 @@ def _join(columns: Sequence[np.ndarray | Ragged]) -> np.ndarray | Ragged:
     lengths = np.concatenate([column.lengths for column in ragged])
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     # Lists that are all empty say nothing about their type, so they must not decide the type of the whole.
-    values = [column.values for column in ragged if len(column.values)] or [ragged[0].values]
-    return Ragged(np.concatenate(values), offsets)
+    values = [column.values for column in ragged if count(column.values)] or [ragged[0].values]
+    return Ragged(_join(values), offsets)
 
 
 def _check_ragged(name: str, column: Ragged) -> None:
     offsets = column.offsets
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(column.values) or np.any(np.diff(offsets) < 0):
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count(column.values) or np.any(np.diff(offsets) < 0):
         raise InputError(
             f"column {name!r}: the offsets of a Ragged start at 0, never fall, and end at the number of values"
         )

@@ -36,7 +36,9 @@ def to_tensors(batch: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_device(value: Any, device: torch.device) -> Any:
     """A field of a batch, a tensor or a Ragged, on the device that computes."""
-    return value.to(device) if isinstance(value, torch.Tensor) else type(value)(*(part.to(device) for part in value))
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    return type(value)(*(to_device(part, device) for part in value))
 
 
 def run(model: torch.nn.Module, config: Config, batch: Mapping[str, Any]) -> tuple[Any, torch.Tensor]:

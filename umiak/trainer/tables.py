@@ -175,7 +175,7 @@ def _offsets(counts: np.ndarray) -> list[int]:
 
 
 def _ids(value: Any) -> Tensor:
-    return value if isinstance(value, Tensor) else value.values
+    return value if isinstance(value, Tensor) else _ids(value.values)
 
 
 def _key(tensor: Tensor) -> tuple[int, int]:
