@@ -1,0 +1,181 @@
+"""What a job left on its volume: its passes, logs and curves, listed and brought here. Checkpoints stay where they are.
+
+A file arrives under a temporary name and is renamed when its checksum is right, so a pull that is interrupted goes on
+where it stopped, and a file that is there is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from umiak.errors import InputError, RetryError
+from umiak.files import CHUNK, disk_error
+from umiak.launch.kube.api import Api, path
+from umiak.launch.kube.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
+from umiak.launch.kube.visitor import Visit
+
+SHA_BYTES = 32
+_PASS = re.compile(r"pass-(\d{5})(-\d{3})?")
+
+OnProgress = Callable[[int, int], None]
+"""Called with the bytes that are here, and all of them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job's output is: a directory on a claim, and an image that can read it."""
+
+    claim: str
+    directory: str
+    image: str
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    size: int
+    time: float
+
+    @property
+    def pass_name(self) -> str:
+        """The snapshot it belongs to, or empty."""
+        first = self.path.split("/")[0]
+        return first if _PASS.fullmatch(first) else ""
+
+    @property
+    def is_checkpoint(self) -> bool:
+        return self.path.startswith("checkpoints/")
+
+
+def of_job(api: Api, namespace: str, name: str) -> Place:
+    """Asks the Job; one that is gone from the cluster has to be described by its job file."""
+    job = api.find(path("Job", namespace, name))
+    if job is None:
+        raise InputError(
+            f"there is no job {name!r} in namespace {namespace!r}; if it was deleted, its output is still on the volume: "
+            "add --file job.yaml"
+        )
+    notes = job["metadata"].get("annotations") or {}
+    if CLAIM_NOTE not in notes:
+        raise InputError(
+            f"job {name!r} was not made by umiak job submit; add --file job.yaml that says where its output is"
+        )
+    containers = job["spec"]["template"]["spec"]["containers"]
+    image = next(each["image"] for each in containers if each["name"] == CONTAINER)
+    return Place(notes[CLAIM_NOTE], notes[OUTPUT_NOTE], image)
+
+
+def listing(visit: Visit, directory: str) -> list[File]:
+    raw = b"".join(visit.run(_command(directory), json.dumps({"list": True})))
+    return [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
+
+
+def chosen(files: list[File], pass_id: int | None) -> list[File]:
+    """What a pull brings: everything but checkpoints, or of the passes one alone."""
+    files = [file for file in files if not file.is_checkpoint]
+    if pass_id is None:
+        return files
+    wanted = f"pass-{pass_id:05d}"
+    passes = sorted({file.pass_name for file in files if file.pass_name})
+    if wanted not in passes:
+        raise InputError(f"there is no {wanted} on the volume; there are {', '.join(passes) or 'no passes yet'}")
+    return [file for file in files if file.pass_name in ("", wanted)]
+
+
+def pull(visit: Visit, directory: str, files: list[File], target: Path, on_progress: OnProgress) -> int:
+    """Bring the files that are not here yet; returns how many bytes travelled."""
+    total = sum(file.size for file in files)
+    missing = [file for file in files if not _same(target / file.path, file)]
+    done = total - sum(file.size for file in missing)
+    wanted = []
+    for file in missing:
+        offset = min(_part(target, file).stat().st_size, file.size) if _part(target, file).exists() else 0
+        done += offset
+        wanted.append({"path": file.path, "offset": offset, "size": file.size})
+    on_progress(done, total)
+    if not wanted:
+        return 0
+    source = _Source(visit.run(_command(directory), json.dumps({"send": wanted})))
+    travelled = 0
+    for file, want in zip(missing, wanted, strict=True):
+        for count in _receive(source, target, file, int(str(want["offset"]))):
+            travelled += count
+            on_progress(done + travelled, total)
+    return travelled
+
+
+def _command(directory: str) -> list[str]:
+    return ["python", "-m", "umiak.pod.files", f"{VOLUME}/{directory}"]
+
+
+def _part(target: Path, file: File) -> Path:
+    final = target / file.path
+    return final.with_name(f".{final.name}.part")
+
+
+def _same(final: Path, file: File) -> bool:
+    """A file is renamed into place only when it is whole; size and time tell whether the job has written it anew since."""
+    if not final.exists():
+        return False
+    status = final.stat()
+    return status.st_size == file.size and abs(status.st_mtime - file.time) < 1
+
+
+def _receive(source: _Source, target: Path, file: File, offset: int) -> Iterator[int]:
+    part = _part(target, file)
+    try:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with part.open("r+b" if offset else "wb") as out:
+            _hash(out, offset, digest)
+            left = file.size - offset
+            while left:
+                chunk = source.take(left)
+                out.write(chunk)
+                digest.update(chunk)
+                left -= len(chunk)
+                yield len(chunk)
+            out.truncate()
+        if source.exactly(SHA_BYTES) != digest.digest():
+            part.unlink()
+            raise RetryError(f"{file.path} arrived damaged and was removed; pull again")
+        os.utime(part, (file.time, file.time))
+        part.replace(target / file.path)
+    except OSError as error:
+        raise disk_error(error, target / file.path) from error
+
+
+def _hash(file: IO[bytes], size: int, digest: hashlib._Hash) -> None:
+    while file.tell() < size:
+        digest.update(file.read(min(CHUNK, size - file.tell())))
+
+
+class _Source:
+    """Pieces of any size, read as the sizes that are wanted."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
+
+    def take(self, most: int) -> memoryview:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                raise RetryError(
+                    "the pod stopped sending in the middle of a file; pull again, it goes on where it stopped"
+                )
+            self._rest = memoryview(piece)
+        taken, self._rest = self._rest[:most], self._rest[most:]
+        return taken
+
+    def exactly(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            found += self.take(size - len(found))
+        return found

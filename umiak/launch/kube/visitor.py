@@ -1,0 +1,121 @@
+"""A short-lived pod that mounts a volume, so that a client far away can look at it, read it, or clear it.
+
+It is always deleted: here when the visit is over, and by itself if this process dies, because it ends two minutes after
+the last command in it and its Job is then removed by Kubernetes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.launch.kube import command
+from umiak.launch.kube.api import Api, path
+from umiak.launch.kube.manifests import CONTAINER, UID, VOLUME
+from umiak.launch.kube.pods import pod as read_pod
+
+LABEL = "umiak.dev/visitor"
+ALIVE = "/tmp/alive"
+START_SECONDS = 180.0
+POLL_SECONDS = 0.3
+# Commands in the pod touch the file while they work: umiak/pod/files.py.
+_WAIT = f'touch {ALIVE}; while [ -n "$(find {ALIVE} -mmin -2)" ]; do sleep 2; done'
+_NEVER_STARTS = ("ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff", "CreateContainerConfigError")
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A pod that is there, and the volume in it."""
+
+    api: Api
+    namespace: str
+    pod: str
+
+    def run(self, words: Sequence[str], line: str = "") -> Iterator[bytes]:
+        return command.run(self.api, self.namespace, self.pod, words, line)
+
+
+def manifest(name: str, claim: str, image: str, writable: bool) -> dict[str, Any]:
+    container = {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["sh", "-c", _WAIT],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "volumeMounts": [
+            {"name": "volume", "mountPath": VOLUME, "readOnly": not writable},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": [
+            {"name": "volume", "persistentVolumeClaim": {"claimName": claim, "readOnly": not writable}},
+            {"name": "tmp", "emptyDir": {}},
+        ],
+    }
+    labels = {LABEL: name, "app.kubernetes.io/managed-by": "umiak"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": 0,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+@contextmanager
+def visit(api: Api, namespace: str, claim: str, image: str, writable: bool = False) -> Iterator[Visit]:
+    if api.find(path("PersistentVolumeClaim", namespace, claim)) is None:
+        raise InputError(
+            f"there is no claim {claim!r} in namespace {namespace!r}; kubectl get pvc -n {namespace} lists them"
+        )
+    name = f"umiak-visit-{secrets.token_hex(4)}"
+    api.create(path("Job", namespace), manifest(name, claim, image, writable))
+    try:
+        yield Visit(api, namespace, _running(api, namespace, name, image))
+    finally:
+        with suppress(UmiakError):
+            api.delete(path("Job", namespace, name), propagationPolicy="Background")
+
+
+def _running(api: Api, namespace: str, name: str, image: str) -> str:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        found = [read_pod(item) for item in api.items(path("Pod", namespace), labelSelector=f"{LABEL}={name}")]
+        if found and found[0].phase == "Running":
+            return found[0].name
+        reason = "Kubernetes made no pod"
+        if found:
+            waiting = found[0].waiting or ("", "")
+            if waiting[0] in _NEVER_STARTS:
+                raise InputError(
+                    f"the pod that reads the volume cannot start from image {image!r}: {' '.join(waiting)}"
+                )
+            scheduled = found[0].conditions.get("PodScheduled", {})
+            reason = scheduled.get("message") or " ".join(waiting).strip() or f"its phase is {found[0].phase}"
+        if time.monotonic() > deadline:
+            raise RetryError(f"the pod that reads the volume did not start within {START_SECONDS:.0f} s: {reason}")
+        time.sleep(POLL_SECONDS)
