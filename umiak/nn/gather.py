@@ -33,13 +33,13 @@ class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor) -> Tensor:
         ctx.save_for_backward(index)
-        ctx.shape = rows.shape
+        ctx.shape, ctx.dtype = rows.shape, rows.dtype
         return functional.embedding(index, rows)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (index,) = ctx.saved_tensors
-        out = torch.zeros(ctx.shape)
+        out = torch.zeros(ctx.shape, dtype=ctx.dtype)
         scatter(index.reshape(-1).numpy(), grad.reshape(-1, ctx.shape[1]).contiguous().numpy(), out.numpy())
         return out, None
 
@@ -48,15 +48,15 @@ class _Bag(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, offsets: Tensor, mean: bool) -> Tensor:
         ctx.save_for_backward(index, offsets)
-        ctx.shape, ctx.mean = rows.shape, mean
-        out = torch.zeros(len(offsets) - 1, rows.shape[1])
+        ctx.shape, ctx.dtype, ctx.mean = rows.shape, rows.dtype, mean
+        out = rows.new_zeros(len(offsets) - 1, rows.shape[1])
         gather_bags(rows.detach().numpy(), index.numpy(), offsets.numpy(), mean, out.numpy())
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         index, offsets = ctx.saved_tensors
-        out = torch.zeros(ctx.shape)
+        out = torch.zeros(ctx.shape, dtype=ctx.dtype)
         scatter_bags(index.numpy(), offsets.numpy(), ctx.mean, grad.contiguous().numpy(), out.numpy())
         return out, None, None, None
 

@@ -26,7 +26,8 @@ class SparseEmbedding(nn.Module):
     Ids are an int64 tensor of any shape, or a Ragged. With `bag` ("sum" or "mean") the rows of each sample (of a Ragged,
     or of the last axis of a tensor) are reduced to one. A row starts as N(`mean`, `std`), or uniform within `uniform`,
     from the job's seed, the table's name and the id alone. `fields` names the batch fields whose ids this table sees;
-    it is needed only if the model computes ids from them instead of passing them on.
+    it is needed only if the model computes ids from them instead of passing them on. In snapshots the table is called by its
+    place in the model, or by `name`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class SparseEmbedding(nn.Module):
         mean: float = 0.0,
         uniform: tuple[float, float] | None = None,
         fields: tuple[str, ...] = (),
+        name: str = "",
         min_count: int = 0,
         expire_after: int | None = None,
         max_rows: int | None = None,
@@ -60,18 +62,12 @@ class SparseEmbedding(nn.Module):
             else {"kind": "normal", "mean": mean, "std": std}
         )
         self.limits = {"min_count": min_count, "expire_after": expire_after, "max_rows": max_rows, "dtype": dtype}
-        self.table = ""
+        self.name = self.table = name
         self.source: RowSource | None = None
 
     def forward(self, ids: Any) -> Tensor:
-        if self.source is None:
-            raise InputError(
-                "SparseEmbedding has no rows yet: run the model through umiak.train, umiak.join or umiak.load(SNAPSHOT)"
-            )
         values = ids if isinstance(ids, Tensor) else ids.values
-        if values.dtype != torch.int64:
-            raise InputError(f"SparseEmbedding {self.table!r} needs int64 ids, not {values.dtype}")
-        rows, index = self.source.rows(self.table, values)
+        rows, index = self.rows(values)
         if self.bag is None:
             return gather.lookup(rows, index)
         mean = self.bag == "mean"
@@ -83,6 +79,16 @@ class SparseEmbedding(nn.Module):
         offsets = torch.arange(0, index.numel() + 1, width, device=index.device)
         return gather.bag(rows, index.reshape(-1), offsets, mean).reshape(*index.shape[:-1], self.dim)
 
+    def rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows that cover these ids, and for each id the position of its row."""
+        if self.source is None:
+            raise InputError(
+                "SparseEmbedding has no rows yet: run the model through umiak.train, umiak.join or umiak.load(SNAPSHOT)"
+            )
+        if ids.dtype != torch.int64:
+            raise InputError(f"SparseEmbedding {self.table!r} needs int64 ids, not {ids.dtype}")
+        return self.source.rows(self.table, ids)
+
     def extra_repr(self) -> str:
         return f"{self.dim}, num_embeddings={self.num_embeddings}, bag={self.bag}"
 
@@ -92,6 +98,6 @@ def sparse_tables(model: nn.Module) -> dict[str, SparseEmbedding]:
     tables = {}
     for path, module in model.named_modules():
         if isinstance(module, SparseEmbedding):
-            module.table = f"{path}.weight" if path else "weight"
+            module.table = module.name or (f"{path}.weight" if path else "weight")
             tables[module.table] = module
     return tables
