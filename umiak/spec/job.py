@@ -215,8 +215,14 @@ class JobSpec:
     data: str | None = field(
         default=None,
         metadata=about(
-            "Directory on the volume with the data: shards from `umiak data split`, of which each worker gets its own, or data "
-            "sets as they are. null: the config knows where its data is.",
+            "Directory on the volume with data sets as they are, read by all workers (UMIAK_DATA). null: none.",
+            _inside("the volume"),
+        ),
+    )
+    shards: str | None = field(
+        default=None,
+        metadata=about(
+            "Directory on the volume with shards from `umiak data split`; each worker gets its own as ./data. null: none.",
             _inside("the volume"),
         ),
     )

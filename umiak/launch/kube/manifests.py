@@ -205,6 +205,8 @@ def _environment(spec: JobSpec) -> list[Object]:
     }
     if spec.data:
         values["UMIAK_DATA"] = f"{VOLUME}/{spec.data}"
+    if spec.shards:
+        values["UMIAK_SHARDS"] = f"{VOLUME}/{spec.shards}"
     uid = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
     return [
         *({"name": name, "value": value} for name, value in values.items()),

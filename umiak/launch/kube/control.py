@@ -1,0 +1,185 @@
+"""Cancel and delete: what ends a job in the cluster, and what is waited for until it is so."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.launch.kube import status
+from umiak.launch.kube.api import Api, ApiError, Object, path
+from umiak.launch.kube.manifests import (
+    CANCELLED_NOTE,
+    CLAIM_NOTE,
+    CONTAINER,
+    LABEL,
+    UID,
+    VOLUME,
+    labels,
+)
+from umiak.launch.kube.submit import remove
+
+POLL_SECONDS = 0.5
+# Beyond the pods' own grace: Kubernetes needs a moment to see that they are gone.
+MARGIN_SECONDS = 60
+OUTPUT_SECONDS = 600
+MADE = ("Service", "NetworkPolicy", "ConfigMap", "Secret", "Pod")
+
+
+def cancel(api: Api, namespace: str, name: str, say: Callable[[str], None]) -> None:
+    """Suspend the Job: its pods write a checkpoint and end. Returns when they have."""
+    job = status.find(api, namespace, name)
+    state = status.gather(api, namespace, name).state
+    if state in ("done", "failed"):
+        raise InputError(f"the job {name!r} is {state} already: there is nothing to cancel")
+    if state == "deleting":
+        raise InputError(f"the job {name!r} is being deleted: there is nothing to cancel")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    api.patch(
+        path("Job", namespace, name),
+        {"metadata": {"annotations": {CANCELLED_NOTE: now}}, "spec": {"suspend": True}},
+    )
+    grace = _grace(job)
+    say(f"{name}: asked to stop; its pods have {grace} s for a checkpoint")
+    _until(
+        lambda: not _live(api, namespace, name),
+        grace + MARGIN_SECONDS,
+        f"pods of {name!r} are still there; see `umiak job status {name} -n {namespace}`",
+    )
+
+
+def delete(api: Api, namespace: str, name: str, output: bool, say: Callable[[str], None]) -> None:
+    """Remove what submit made, and with `output` what the job wrote. Returns when nothing is left."""
+    job = status.find(api, namespace, name)
+    notes = job["metadata"].get("annotations") or {}
+    # The directory follows from the name; a note that somebody edited must not decide what is deleted.
+    claim, where = notes.get(CLAIM_NOTE, ""), f"{name}/output"
+    remove(api, {**job, "kind": "Job"})
+    grace = _grace(job)
+    _until(
+        lambda: not left(api, namespace, name),
+        grace + MARGIN_SECONDS,
+        f"parts of {name!r} are still there: a pod on a lost node stays until `kubectl delete node NODE`; "
+        f"see kubectl get all -n {namespace} -l {LABEL}={name}",
+    )
+    say(f"{name}: deleted")
+    made = api.find(path("PersistentVolumeClaim", namespace, claim)) if claim else None
+    ours = made is not None and made["metadata"].get("labels", {}).get(LABEL) == name
+    if not output:
+        say(f"the output stays in {where} of claim {claim}; a new submit goes on from it")
+    elif ours and made is not None:
+        remove(api, {**made, "kind": "PersistentVolumeClaim"})
+        say(f"the claim {claim} and the output on it are deleted")
+    elif made is not None:
+        wipe(api, namespace, name, claim, where, _image(job), _fragment(job))
+        say(f"the output in {where} of claim {claim} is deleted")
+
+
+def left(api: Api, namespace: str, name: str) -> list[str]:
+    """What of a job is still in the cluster, but for its claim."""
+    found = [f"Job {name}"] if api.find(path("Job", namespace, name)) else []
+    for kind in MADE:
+        try:
+            items = api.items(path(kind, namespace), labelSelector=f"{LABEL}={name}")
+        except ApiError as error:
+            if error.code == 403:
+                continue
+            raise
+        found += [f"{kind} {item['metadata']['name']}" for item in items]
+    return found
+
+
+def wipe(api: Api, namespace: str, name: str, claim: str, where: str, image: str, fragment: Object) -> None:
+    """Delete a directory on the volume, through a pod that lives as long as that takes."""
+    made = api.create(path("Pod", namespace), wiper(namespace, name, claim, where, image, fragment))
+    place = path("Pod", namespace, made["metadata"]["name"])
+    try:
+
+        def ended() -> bool:
+            return api.get(place).get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+        _until(ended, OUTPUT_SECONDS, f"the pod that deletes {where} has not ended; the output may still be there")
+        if api.get(place)["status"]["phase"] == "Failed":
+            said = api.text(f"{place}/log", tailLines=3).strip()
+            raise UmiakError(f"could not delete {where} on claim {claim}: {said or 'the pod failed'}")
+    finally:
+        api.delete(place, gracePeriodSeconds=0)
+
+
+def wiper(namespace: str, name: str, claim: str, where: str, image: str, fragment: Object) -> Object:
+    """The pod: it sees the volume only, and knows the one directory it is to remove."""
+    target = f"{VOLUME}/{where}"
+    # The job's own directory goes with it if nothing else is in there.
+    program = (
+        "import pathlib, shutil, sys; target = pathlib.Path(sys.argv[1]); shutil.rmtree(target) if target.exists() else None; "
+        "parent = target.parent; parent.rmdir() if parent.is_dir() and not any(parent.iterdir()) else None"
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{name[:40]}-wipe-{uuid.uuid4().hex[:8]}",
+            "namespace": namespace,
+            "labels": labels(name),
+        },
+        "spec": {
+            **fragment,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "activeDeadlineSeconds": OUTPUT_SECONDS,
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": UID,
+                "runAsGroup": UID,
+                "fsGroup": UID,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "wipe",
+                    "image": image,
+                    "command": ["python", "-c", program, target],
+                    "volumeMounts": [{"name": "volume", "mountPath": VOLUME}],
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }
+            ],
+            "volumes": [{"name": "volume", "persistentVolumeClaim": {"claimName": claim}}],
+        },
+    }
+
+
+def _image(job: Object) -> str:
+    containers: list[Any] = job["spec"]["template"]["spec"]["containers"]
+    return str(next(each["image"] for each in containers if each["name"] == CONTAINER))
+
+
+def _fragment(job: Object) -> Object:
+    """What decides where a pod of this job may run and what it may pull."""
+    spec = job["spec"]["template"]["spec"]
+    return {key: spec[key] for key in ("nodeSelector", "tolerations", "imagePullSecrets", "affinity") if key in spec}
+
+
+def _grace(job: Object) -> int:
+    return int(job["spec"]["template"]["spec"].get("terminationGracePeriodSeconds") or 30)
+
+
+def _live(api: Api, namespace: str, name: str) -> list[Object]:
+    items = api.items(path("Pod", namespace), labelSelector=f"{LABEL}={name}")
+    return [item for item in items if item.get("status", {}).get("phase") in ("Pending", "Running")]
+
+
+def _until(done: Callable[[], bool], within: float, otherwise: str) -> None:
+    limit = time.monotonic() + within
+    while not done():
+        if time.monotonic() > limit:
+            raise RetryError(otherwise)
+        time.sleep(POLL_SECONDS)

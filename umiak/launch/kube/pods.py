@@ -1,0 +1,158 @@
+"""Pods and nodes as the API describes them, read once into types. Knows Kubernetes' fields, judges nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from umiak.launch.kube.manifests import CONTAINER
+from umiak.spec.job import quantity
+
+Object = dict[str, Any]
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a pod wrote about its own end: umiak/pod's termination message."""
+
+    cause: str
+    first: bool
+    because_of: int | None
+    role: str
+    round: int | None
+    time: datetime | None
+    log: str
+
+
+@dataclass(frozen=True)
+class End:
+    """How a container ended, by Kubernetes' account and by its own."""
+
+    code: int
+    reason: str
+    message: str
+    time: datetime | None
+    report: Report | None
+
+
+@dataclass(frozen=True)
+class Pod:
+    name: str
+    uid: str
+    worker: int
+    phase: str
+    node: str
+    created: datetime | None
+    started: datetime | None
+    deleted: datetime | None
+    reason: str
+    message: str
+    image: str
+    waiting: tuple[str, str] | None
+    end: End | None
+    conditions: dict[str, Object] = field(default_factory=dict)
+
+    @property
+    def live(self) -> bool:
+        return self.phase in ("Pending", "Running") and self.deleted is None
+
+
+def pod(item: Object) -> Pod:
+    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
+    index = meta.get("annotations", {}).get(INDEX) or meta.get("labels", {}).get(INDEX) or "0"
+    states = [each for each in status.get("containerStatuses") or [] if each.get("name") == CONTAINER]
+    state = states[0].get("state", {}) if states else {}
+    images = [each.get("image", "") for each in spec.get("containers", []) if each.get("name") == CONTAINER]
+    waiting = state.get("waiting")
+    running = state.get("running") or state.get("terminated") or {}
+    return Pod(
+        name=meta["name"],
+        uid=meta.get("uid", ""),
+        worker=int(index),
+        phase=status.get("phase", "Pending"),
+        node=spec.get("nodeName", ""),
+        created=moment(meta.get("creationTimestamp")),
+        started=moment(running.get("startedAt")),
+        deleted=moment(meta.get("deletionTimestamp")),
+        reason=status.get("reason", ""),
+        message=status.get("message", ""),
+        image=images[0] if images else "",
+        waiting=(waiting.get("reason", ""), waiting.get("message", "")) if waiting else None,
+        end=_end(state["terminated"]) if state.get("terminated") else None,
+        conditions={each["type"]: each for each in status.get("conditions") or []},
+    )
+
+
+def _end(state: Object) -> End:
+    message = state.get("message") or ""
+    return End(
+        code=int(state.get("exitCode", 0)),
+        reason=state.get("reason", ""),
+        message=message,
+        time=moment(state.get("finishedAt")),
+        report=_report(message),
+    )
+
+
+def _report(message: str) -> Report | None:
+    """None if the pod never came to write one; then the message is the end of its log, or Kubernetes' own words."""
+    try:
+        given = json.loads(message)
+        return Report(
+            cause=str(given["cause"]),
+            first=bool(given.get("first", True)),
+            because_of=given.get("because_of"),
+            role=str(given.get("role") or ""),
+            round=given.get("round"),
+            time=moment(given.get("time")),
+            log=str(given.get("log") or ""),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    ready: bool
+    since: datetime | None
+    silent: bool
+    open: bool
+    taints: tuple[Object, ...]
+    labels: dict[str, str]
+    cpu: Decimal
+    memory: Decimal
+    pods: int
+    provider: str = ""
+
+
+def node(item: Object) -> Node:
+    status = item.get("status", {})
+    ready: Object = next((each for each in status.get("conditions") or [] if each["type"] == "Ready"), {})
+    room = status.get("allocatable", {})
+    return Node(
+        name=item["metadata"]["name"],
+        ready=ready.get("status") == "True",
+        since=moment(ready.get("lastTransitionTime")),
+        silent=ready.get("status") == "Unknown",
+        open=not item.get("spec", {}).get("unschedulable", False),
+        taints=tuple(item.get("spec", {}).get("taints") or ()),
+        labels=item["metadata"].get("labels") or {},
+        cpu=amount(room.get("cpu")),
+        memory=amount(room.get("memory")),
+        pods=int(room.get("pods", 0)),
+        provider=item.get("spec", {}).get("providerID") or "",
+    )
+
+
+def amount(text: Any) -> Decimal:
+    return quantity(str(text)) if text else Decimal(0)
