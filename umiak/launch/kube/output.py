@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from umiak.errors import InputError, RetryError
+from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import CHUNK, disk_error
 from umiak.launch.kube.api import Api, path
 from umiak.launch.kube.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
@@ -74,7 +74,13 @@ def of_job(api: Api, namespace: str, name: str) -> Place:
 
 def listing(visit: Visit, directory: str) -> list[File]:
     raw = b"".join(visit.run(_command(directory), json.dumps({"list": True})))
-    return [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
+    files = [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
+    for file in files:
+        if Path(file.path).is_absolute() or ".." in Path(file.path).parts:
+            raise UmiakError(
+                f"the volume lists {file.path!r}, which would be written outside the target; nothing was pulled"
+            )
+    return files
 
 
 def chosen(files: list[File], pass_id: int | None) -> list[File]:
