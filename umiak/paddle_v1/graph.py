@@ -149,6 +149,7 @@ class DataSource:
     module: str
     obj: str
     args: Any = None
+    line: int = 0
 
 
 @dataclass(frozen=True)

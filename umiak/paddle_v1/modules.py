@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
@@ -64,26 +64,30 @@ class Modules:
         """Whatever v1 code raises becomes an InputError that names its line."""
         try:
             yield
-        except (UmiakError, KeyboardInterrupt, GeneratorExit):
+        except py2.Located as error:
+            raise InputError(str(error)) from error
+        except InputError as error:
+            raise InputError(f"{self._blame(error)}{error}") from error
+        except (UmiakError, KeyboardInterrupt):
             raise
         except BaseException as error:
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise InputError(f"{self._blame(error)}: {said}") from error
+            raise InputError(f"{self._blame(error)}{said}") from error
 
     def where(self) -> tuple[str, int]:
         """The file and line of v1 code that is running now."""
         known = set(map(str, self.files))
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename in known:
                 return frame.f_code.co_filename, frame.f_lineno
-            frame = frame.f_back  # type: ignore[assignment]
-        return str(self.files[0]) if self.files else "?", 0
+            frame = frame.f_back
+        return str(self.files[0]), 1
 
     def _blame(self, error: BaseException) -> str:
         known = set(map(str, self.files))
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in known]
-        return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(self.files[-1] if self.files else "?")
+        return f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
 
     def _execute(self, name: str, path: Path, package: str) -> ModuleType:
         try:
@@ -179,7 +183,7 @@ class Modules:
             module.__path__ = []
         else:
             stands = importlib.import_module(ours)
-            names = {key: getattr(stands, key) for key in stands.__all__}
+            names = getattr(stands, "NAMES", None) or {key: getattr(stands, key) for key in stands.__all__}
             module.__dict__.update(names, __all__=sorted(names), __path__=[])
         self._loaded[name] = module
         parent, _, last = name.rpartition(".")

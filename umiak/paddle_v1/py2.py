@@ -30,6 +30,10 @@ _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _RENAMED = {"next": "__next__", "__div__": "__truediv__", "__idiv__": "__itruediv__", "__rdiv__": "__rtruediv__"}
 
 
+class Located(InputError):
+    """An error that already names its file and line; leaves this package as a plain InputError."""
+
+
 class Compiled(NamedTuple):
     """Code, and whether it means Python 2; a file that is only Python 3 stays what it is."""
 
@@ -38,14 +42,14 @@ class Compiled(NamedTuple):
 
 
 def compile_file(data: bytes, filename: str) -> Compiled:
-    """The code of a file. An InputError names the line that neither Python understands."""
+    """The code of a file. The error names the line that neither Python understands."""
     try:
         return Compiled(compile_python2(data, filename), True)
     except SyntaxError as error:
         try:
             return Compiled(compile(data, filename, "exec", dont_inherit=True), False)
         except (SyntaxError, ValueError):
-            raise InputError(f"{filename}:{error.lineno or 1} is not Python: {error.msg}") from None
+            raise Located(f"{filename}:{error.lineno or 1} is not Python: {error.msg}") from None
 
 
 def compile_python2(data: bytes, filename: str) -> CodeType:

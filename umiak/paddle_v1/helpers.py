@@ -1,0 +1,464 @@
+"""The layers of the v1 language: each helper checks its arguments, names its parameters as the original did, adds a layer.
+
+Helpers that are made of several layers are composites.py's part, training is optimisation.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from umiak.paddle_v1.attributes import AggregateLevel, BasePoolingType, ParameterAttribute
+from umiak.paddle_v1.building import Builder, Output, current, helper
+from umiak.paddle_v1.graph import Evaluator, Projection
+
+
+class Pending:
+    """A projection before its mixed layer is finished. It needs the layer's size, and gets its parameter's name from it."""
+
+    def __init__(
+        self,
+        origin: Output,
+        size: int | None,
+        finish: Callable[[Builder, int, str], Projection],
+    ) -> None:
+        self.origin, self.size, self.finish = origin, size, finish
+
+
+class Mixed(Output):
+    """A mixed layer: `with mixed_layer(size=…) as m: m += projection`, or finished at once from a list."""
+
+    def __init__(self, name: str, size: int, act: str, bias: Any, drop_rate: float) -> None:
+        super().__init__(name, size, "mixed")
+        self._act, self._bias, self._drop_rate = act, bias, drop_rate
+        self._pending: list[Pending] = []
+        self._finished = False
+
+    def __iadd__(self, projection: Any) -> Mixed:
+        builder = current()
+        if self._finished:
+            raise builder.error(f"mixed layer {self.name!r} is finished; add to it inside its `with` block")
+        if not isinstance(projection, Pending):
+            raise builder.error(f"a mixed layer adds up projections, not {projection!r}")
+        self._pending.append(projection)
+        self.parents = (*self.parents, projection.origin)
+        return self
+
+    __add__ = __iadd__
+
+    def __enter__(self) -> Mixed:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.finish()
+
+    def finish(self) -> None:
+        builder = current()
+        if not self._pending:
+            raise builder.error(f"mixed layer {self.name!r} has no input; add a projection")
+        if not self.size:
+            self.size = next((pending.size for pending in self._pending if pending.size), 0)
+        if not self.size:
+            raise builder.error(f"mixed layer {self.name!r} needs a size; write mixed_layer(size=…)")
+        projections = []
+        for number, pending in enumerate(self._pending):
+            projection = pending.finish(builder, self.size, f"_{self.name}.w{number}")
+            if projection.size != self.size:
+                raise builder.error(
+                    f"mixed layer {self.name!r} has size {self.size}, but the {projection.kind} projection "
+                    f"of {pending.origin!r} gives {projection.size}"
+                )
+            projections.append(projection)
+        bias = builder.bias(self._bias, self.name, self.size, by_default=False)
+        self._finished = True
+        builder.add(
+            self.name,
+            "mixed",
+            self.size,
+            self.parents,
+            bias=bias,
+            activation=self._act,
+            drop_rate=self._drop_rate,
+            projections=tuple(projections),
+        )
+
+
+@helper
+def data_layer(
+    name: str, size: int, height: Any = None, width: Any = None, depth: Any = None, layer_attr: Any = None
+) -> Output:
+    builder = current()
+    return builder.add(builder.name(name, "data"), "data", builder.size(size))
+
+
+@helper
+def fc_layer(
+    input: Any,
+    size: int,
+    act: Any = None,
+    name: str | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    layer_attr: Any = None,
+) -> Output:
+    builder = current()
+    inputs, size, name = builder.layers_of(input), builder.size(size), builder.name(name, "fc_layer")
+    many = isinstance(param_attr, list | tuple)
+    attributes = list(param_attr) if many else [param_attr] * len(inputs)
+    if len(attributes) != len(inputs):
+        raise builder.error(f"it has {len(inputs)} inputs and {len(attributes)} param_attr; give one for each")
+    weights = tuple(
+        builder.parameter(attribute, f"_{name}.w{number}", (layer.size, size))
+        for number, (layer, attribute) in enumerate(zip(inputs, attributes, strict=True))
+    )
+    return builder.add(
+        name,
+        "fc",
+        size,
+        inputs,
+        parameters=weights,
+        bias=builder.bias(bias_attr, name, size),
+        activation=builder.activation(act, "tanh"),
+        drop_rate=builder.drop_rate(layer_attr),
+    )
+
+
+@helper
+def mixed_layer(
+    size: int = 0,
+    input: Any = None,
+    name: str | None = None,
+    act: Any = None,
+    bias_attr: Any = False,
+    layer_attr: Any = None,
+) -> Mixed:
+    builder = current()
+    made = Mixed(
+        builder.name(name, "mixed"),
+        builder.size(size) if size else 0,
+        builder.activation(act, "linear"),
+        bias_attr,
+        builder.drop_rate(layer_attr),
+    )
+    if input is not None:
+        for projection in input if isinstance(input, list | tuple) else [input]:
+            made += projection
+        made.finish()
+    return made
+
+
+@helper
+def embedding_layer(
+    input: Any, size: int, name: str | None = None, param_attr: Any = None, layer_attr: Any = None
+) -> Mixed:
+    builder = current()
+    projection = table_projection(input=input, size=size, param_attr=param_attr)
+    return mixed_layer(
+        name=builder.name(name, "embedding"),
+        size=builder.size(size),
+        input=[projection],
+        layer_attr=layer_attr,
+    )
+
+
+@helper
+def full_matrix_projection(input: Any, size: int = 0, param_attr: Any = None) -> Pending:
+    origin = current().layer(input)
+    return _weighted("full_matrix", origin, size, param_attr, lambda width: (origin.size, width))
+
+
+@helper
+def trans_full_matrix_projection(input: Any, size: int = 0, param_attr: Any = None) -> Pending:
+    origin = current().layer(input)
+    return _weighted("trans_full_matrix", origin, size, param_attr, lambda width: (width, origin.size))
+
+
+@helper
+def table_projection(input: Any, size: int = 0, param_attr: Any = None) -> Pending:
+    builder = current()
+    origin = builder.layer(input)
+    if origin.kind != "data":
+        raise builder.error(f"a table looks up ids, so its input must be a data_layer, not {origin!r}")
+    return _weighted("table", origin, size, param_attr, lambda width: (origin.size, width))
+
+
+@helper
+def dotmul_projection(input: Any, param_attr: Any = None) -> Pending:
+    origin = current().layer(input)
+    return _weighted("dotmul", origin, origin.size, param_attr, lambda width: (1, width))
+
+
+@helper
+def scaling_projection(input: Any, param_attr: Any = None) -> Pending:
+    origin = current().layer(input)
+    return _weighted("scaling", origin, origin.size, param_attr, lambda width: (1, 1))
+
+
+@helper
+def identity_projection(input: Any, offset: int | None = None) -> Pending:
+    origin = current().layer(input)
+    if offset is None:
+        return Pending(origin, origin.size, lambda *_: Projection("identity", origin.name, origin.size))
+
+    def finish(builder: Builder, width: int, _: str) -> Projection:
+        if not isinstance(offset, int) or offset < 0 or offset + width > origin.size:
+            raise builder.error(f"{width} elements from offset {offset} do not fit into {origin!r}")
+        return Projection("identity", origin.name, width, options={"offset": offset})
+
+    return Pending(origin, None, finish)
+
+
+@helper
+def context_projection(
+    input: Any, context_len: int, context_start: int | None = None, padding_attr: Any = False
+) -> Any:
+    builder = current()
+    origin, length = builder.layer(input), builder.size(context_len, "context_len")
+    if isinstance(padding_attr, ParameterAttribute) or padding_attr is True:
+        raise builder.error("umiak pads with zeros only; write padding_attr=False")
+    start = -(length - 1) // 2 if context_start is None else context_start
+    if not isinstance(start, int):
+        raise builder.error(f"context_start must be a whole number, not {context_start!r}")
+    width = origin.size * length
+    made = Projection("context", origin.name, width, options={"start": start, "length": length})
+    return Pending(origin, width, lambda *_: made)
+
+
+def _weighted(kind: str, origin: Output, size: int, attribute: Any, shape: Callable[[int], tuple[int, ...]]) -> Pending:
+    wanted = current().size(size) if size else None
+
+    def finish(builder: Builder, width: int, default: str) -> Projection:
+        own = wanted or width
+        return Projection(kind, origin.name, own, builder.parameter(attribute, default, shape(own)))
+
+    return Pending(origin, wanted, finish)
+
+
+@helper
+def pooling_layer(
+    input: Any,
+    pooling_type: Any = None,
+    name: str | None = None,
+    bias_attr: Any = None,
+    agg_level: str = AggregateLevel.EACH_TIMESTEP,
+    layer_attr: Any = None,
+) -> Output:
+    builder = current()
+    layer, name = builder.layer(input), builder.name(name, "seq_pooling")
+    kind = pooling_type() if isinstance(pooling_type, type) else pooling_type
+    if kind is not None and not isinstance(kind, BasePoolingType):
+        raise builder.error(f"pooling_type must be MaxPooling(), AvgPooling() or SumPooling(), not {pooling_type!r}")
+    return builder.add(
+        name,
+        "pool",
+        layer.size,
+        (layer,),
+        bias=builder.bias(bias_attr, name, layer.size, by_default=False),
+        drop_rate=builder.drop_rate(layer_attr),
+        options={"how": kind.name if kind else "max", "level": _level(builder, agg_level)},
+    )
+
+
+@helper
+def last_seq(
+    input: Any, name: str | None = None, agg_level: str = AggregateLevel.EACH_TIMESTEP, layer_attr: Any = None
+) -> Output:
+    return _one_step("last_seq", input, name, agg_level, layer_attr)
+
+
+@helper
+def first_seq(
+    input: Any, name: str | None = None, agg_level: str = AggregateLevel.EACH_TIMESTEP, layer_attr: Any = None
+) -> Output:
+    return _one_step("first_seq", input, name, agg_level, layer_attr)
+
+
+def _one_step(kind: str, input: Any, name: str | None, agg_level: str, layer_attr: Any) -> Output:
+    builder = current()
+    layer = builder.layer(input)
+    return builder.add(
+        builder.name(name, kind),
+        kind,
+        layer.size,
+        (layer,),
+        drop_rate=builder.drop_rate(layer_attr),
+        options={"level": _level(builder, agg_level)},
+    )
+
+
+def _level(builder: Builder, level: Any) -> str:
+    if level not in (AggregateLevel.EACH_TIMESTEP, AggregateLevel.EACH_SEQUENCE):
+        raise builder.error(f"agg_level must be AggregateLevel.EACH_TIMESTEP or .EACH_SEQUENCE, not {level!r}")
+    return str(level)
+
+
+@helper
+def lstmemory(
+    input: Any,
+    name: str | None = None,
+    size: int | None = None,
+    reverse: bool = False,
+    act: Any = None,
+    gate_act: Any = None,
+    state_act: Any = None,
+    bias_attr: Any = None,
+    param_attr: Any = None,
+    layer_attr: Any = None,
+) -> Output:
+    builder = current()
+    layer = builder.layer(input)
+    own, rest = divmod(layer.size, 4)
+    if rest:
+        raise builder.error(f"its input must be four times its size, but {layer!r} is no multiple of 4")
+    if size is not None and size != own:
+        raise builder.error(f"size {size} does not fit: {layer!r} gives an lstmemory of size {own}")
+    name = builder.name(name, "lstmemory")
+    return builder.add(
+        name,
+        "lstmemory",
+        own,
+        (layer,),
+        parameters=(builder.parameter(param_attr, f"_{name}.w0", (own, 4 * own)),),
+        bias=builder.bias(bias_attr, name, 7 * own),
+        activation=builder.activation(act, "tanh"),
+        drop_rate=builder.drop_rate(layer_attr),
+        options={
+            "reverse": bool(reverse),
+            "gate_activation": builder.activation(gate_act, "sigmoid", "gate_act"),
+            "state_activation": builder.activation(state_act, "tanh", "state_act"),
+        },
+    )
+
+
+@helper
+def concat_layer(
+    input: Any, act: Any = None, name: str | None = None, layer_attr: Any = None, bias_attr: Any = None
+) -> Output:
+    builder = current()
+    inputs = builder.layers_of(input)
+    size, name = sum(layer.size for layer in inputs), builder.name(name, "concat")
+    return builder.add(
+        name,
+        "concat",
+        size,
+        inputs,
+        bias=builder.bias(bias_attr, name, size, by_default=False),
+        activation=builder.activation(act, "linear"),
+        drop_rate=builder.drop_rate(layer_attr),
+    )
+
+
+@helper
+def addto_layer(
+    input: Any, act: Any = None, name: str | None = None, bias_attr: Any = None, layer_attr: Any = None
+) -> Output:
+    builder = current()
+    inputs = builder.layers_of(input)
+    for layer in inputs[1:]:
+        if layer.size != inputs[0].size:
+            raise builder.error(f"layers of different sizes cannot be added: {inputs[0]!r} and {layer!r}")
+    name = builder.name(name, "addto")
+    return builder.add(
+        name,
+        "addto",
+        inputs[0].size,
+        inputs,
+        bias=builder.bias(bias_attr, name, inputs[0].size, by_default=False),
+        activation=builder.activation(act, "linear"),
+        drop_rate=builder.drop_rate(layer_attr),
+    )
+
+
+@helper
+def cos_sim(
+    a: Any, b: Any, scale: float | None = None, size: int = 1, name: str | None = None, layer_attr: Any = None
+) -> Output:
+    """Its scale was 5 until January 2017."""
+    builder = current()
+    first, second = builder.layer(a, "a"), builder.layer(b, "b")
+    if size != 1:
+        raise builder.error("umiak compares vectors one to one; leave out size")
+    if first.size != second.size:
+        raise builder.error(f"the two layers must have one size, but are {first!r} and {second!r}")
+    if scale is None:
+        scale = 5 if builder.version == "0.9" else 1
+    return builder.add(
+        builder.name(name, "cos_sim"),
+        "cos_sim",
+        1,
+        (first, second),
+        drop_rate=builder.drop_rate(layer_attr),
+        options={"scale": float(scale)},
+    )
+
+
+@helper
+def maxid_layer(input: Any, name: str | None = None, layer_attr: Any = None) -> Output:
+    builder = current()
+    layer = builder.layer(input)
+    return builder.add(builder.name(name, "maxid_layer"), "maxid", layer.size, (layer,))
+
+
+@helper
+def classification_cost(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    name: str | None = None,
+    evaluator: Any = None,
+    layer_attr: Any = None,
+    coeff: float = 1.0,
+) -> Output:
+    builder = current()
+    layer, truth = builder.layer(input), builder.layer(label, "label")
+    _same(builder, layer, truth)
+    if builder.layers[layer.name].activation != "softmax":
+        raise builder.error(f"its input must end in SoftmaxActivation(), but {layer!r} does not")
+    parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
+    made = builder.add(builder.name(name, "cost"), "cross_entropy", 1, parents, options={"coefficient": float(coeff)})
+    for each in _evaluators(evaluator):
+        each(name=each.__name__, input=layer, label=truth, weight=weight)
+    return made
+
+
+def _evaluators(given: Any) -> list[Any]:
+    if given is None:
+        return [classification_error_evaluator]
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+@helper
+def mse_cost(
+    input: Any, label: Any, weight: Any = None, name: str | None = None, coeff: float = 1.0, layer_attr: Any = None
+) -> Output:
+    """Was called regression_cost in 0.9, and is still known by that name."""
+    builder = current()
+    layer, truth = builder.layer(input), builder.layer(label, "label")
+    _same(builder, layer, truth)
+    name = builder.name(name, "regression_cost" if builder.version == "0.9" else "mse_cost")
+    parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
+    return builder.add(name, "square_error", 1, parents, options={"coefficient": float(coeff)})
+
+
+def _same(builder: Builder, layer: Output, label: Output) -> None:
+    if label.kind != "data":
+        raise builder.error(f"label must be a data_layer, not {label!r}")
+    if layer.size != label.size:
+        raise builder.error(f"sizes differ: input is {layer!r}, label is {label!r}")
+
+
+@helper
+def classification_error_evaluator(
+    input: Any, label: Any, name: str | None = None, weight: Any = None, threshold: float | None = None
+) -> None:
+    builder = current()
+    if threshold is not None:
+        raise builder.error("umiak counts by the largest probability; leave out threshold")
+    inputs = [builder.layer(input), builder.layer(label, "label")]
+    if weight is not None:
+        inputs.append(builder.layer(weight, "weight"))
+    name = builder.name(name, "classification_error_evaluator")
+    same = sum(known.name.rstrip("_0123456789") == name for known in builder.evaluators)
+    name = f"{name}_{same}" if same else name
+    builder.evaluators.append(Evaluator(name, "classification_error", tuple(layer.name for layer in inputs)))
