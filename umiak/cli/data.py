@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         "directory with a train.list the files it names are cut; else all files of these kinds. Other files are whole in "
         "every shard. Interrupted, the same command goes on.",
     )
-    split.add_argument("source", type=Path, metavar="SOURCE", help="a file or a directory")
+    split.add_argument("source", metavar="SOURCE", help="a file or a directory, or http(s):// or s3://")
     split.add_argument("out", type=Path, metavar="OUT", help="where the shards and their manifest go")
     split.add_argument("--shards", type=int, required=True, metavar="N", help="how many, one per trainer")
     split.add_argument(
@@ -65,9 +65,14 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 def _split(options: argparse.Namespace) -> int:
-    from umiak.data import split
+    from umiak.data import remote, split
 
-    plan = split.plan(options.source, options.shards, options.layout, options.whole, options.header)
+    how = (options.shards, options.layout, options.whole, options.header)
+    if remote.is_remote(options.source):
+        with _progress() as show:
+            _table(remote.split(options.source, options.out, *how, options.overwrite, show))
+        return 0
+    plan = split.plan(Path(options.source), *how)
     print(f"splitting {', '.join(plan.split)}; whole in every shard: {', '.join(plan.whole) or 'nothing'}")
     with _progress() as show:
         manifest = split.split(plan, options.out, options.overwrite, show)

@@ -57,9 +57,13 @@ class Plan:
     shards: int
     layout: str
     header: bool
+    address: dict[str, Any] | None = None
+    """Where the source was brought from, which tells more of it than the time of its files here."""
 
     def identity(self) -> dict[str, Any]:
         """Changes with the source and with how it is to be cut; a run goes on only from the same."""
+        if self.address is not None:
+            return {"address": self.address, "split": sorted(self.split), "header": self.header}
         names = sorted((*self.split, *self.whole))
         stats = {name: self._file(name).stat() for name in names}
         files = {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
@@ -74,7 +78,14 @@ class Plan:
             yield name, self._file(name), name in self.split
 
 
-def plan(source: Path, shards: int, layout: str = "2017", whole: Sequence[str] = (), header: bool = False) -> Plan:
+def plan(
+    source: Path,
+    shards: int,
+    layout: str = "2017",
+    whole: Sequence[str] = (),
+    header: bool = False,
+    address: dict[str, Any] | None = None,
+) -> Plan:
     """Decide what is cut. In a directory with a train.list that is what the list names; else all files of samples.
 
     `whole` are patterns of files that every shard gets as they are.
@@ -85,7 +96,7 @@ def plan(source: Path, shards: int, layout: str = "2017", whole: Sequence[str] =
         raise InputError(f"--layout {layout} is unknown; write one of {', '.join(LAYOUTS)}")
     if source.is_file():
         formats.kind(source.name)
-        return Plan(source, (source.name,), (), shards, layout, header)
+        return Plan(source, (source.name,), (), shards, layout, header, address)
     if not source.is_dir():
         raise InputError(f"there is no file or directory {source}")
     names = [str(path.relative_to(source)) for path in sorted(source.rglob("*")) if path.is_file()]
@@ -98,7 +109,7 @@ def plan(source: Path, shards: int, layout: str = "2017", whole: Sequence[str] =
         raise InputError(
             f"{source} holds no file to split: known are .txt .csv .tsv .jsonl, all also .gz, and .parquet"
         )
-    return Plan(source, tuple(cut), tuple(name for name in names if name not in cut), shards, layout, header)
+    return Plan(source, tuple(cut), tuple(name for name in names if name not in cut), shards, layout, header, address)
 
 
 def _listed(source: Path, names: list[str]) -> list[str]:
@@ -138,7 +149,7 @@ def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> 
     if not state.begun:
         _clear(root, overwrite)
         state.save()
-    total = sum(size for size, _ in identity["files"].values()) or 1
+    total = sum(path.stat().st_size for _, path, _ in plan.files()) or 1
     before = 0
     for name, path, cut in plan.files():
         if name not in state.done:
