@@ -21,6 +21,7 @@ VERBS = {
     "certs": "write the certificates of a job, for --tls",
     "bench": "measure speed against the limit and against other systems",
     "cluster": "plan a cluster on AWS",
+    "job": "train on Kubernetes: submit, watch, understand, cancel",
 }
 INTERRUPTED = 130
 PIPE_CLOSED = 141

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube import status
+from umiak.errors import InputError, RetryError
+from umiak.launch.kube import status, visitor
 from umiak.launch.kube.api import Api, ApiError, Object, path
 from umiak.launch.kube.manifests import (
     CANCELLED_NOTE,
     CLAIM_NOTE,
     CONTAINER,
     LABEL,
-    UID,
     VOLUME,
-    labels,
 )
 from umiak.launch.kube.submit import remove
 
 POLL_SECONDS = 0.5
 # Beyond the pods' own grace: Kubernetes needs a moment to see that they are gone.
 MARGIN_SECONDS = 60
-OUTPUT_SECONDS = 600
 MADE = ("Service", "NetworkPolicy", "ConfigMap", "Secret", "Pod")
 
 
@@ -74,7 +70,7 @@ def delete(api: Api, namespace: str, name: str, output: bool, say: Callable[[str
         remove(api, {**made, "kind": "PersistentVolumeClaim"})
         say(f"the claim {claim} and the output on it are deleted")
     elif made is not None:
-        wipe(api, namespace, name, claim, where, _image(job), _fragment(job))
+        wipe(api, namespace, claim, where, _image(job))
         say(f"the output in {where} of claim {claim} is deleted")
 
 
@@ -92,80 +88,18 @@ def left(api: Api, namespace: str, name: str) -> list[str]:
     return found
 
 
-def wipe(api: Api, namespace: str, name: str, claim: str, where: str, image: str, fragment: Object) -> None:
-    """Delete a directory on the volume, through a pod that lives as long as that takes."""
-    made = api.create(path("Pod", namespace), wiper(namespace, name, claim, where, image, fragment))
-    place = path("Pod", namespace, made["metadata"]["name"])
-    try:
-
-        def ended() -> bool:
-            return api.get(place).get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-        _until(ended, OUTPUT_SECONDS, f"the pod that deletes {where} has not ended; the output may still be there")
-        if api.get(place)["status"]["phase"] == "Failed":
-            said = api.text(f"{place}/log", tailLines=3).strip()
-            raise UmiakError(f"could not delete {where} on claim {claim}: {said or 'the pod failed'}")
-    finally:
-        api.delete(place, gracePeriodSeconds=0)
-
-
-def wiper(namespace: str, name: str, claim: str, where: str, image: str, fragment: Object) -> Object:
-    """The pod: it sees the volume only, and knows the one directory it is to remove."""
-    target = f"{VOLUME}/{where}"
-    # The job's own directory goes with it if nothing else is in there.
-    program = (
-        "import pathlib, shutil, sys; target = pathlib.Path(sys.argv[1]); shutil.rmtree(target) if target.exists() else None; "
-        "parent = target.parent; parent.rmdir() if parent.is_dir() and not any(parent.iterdir()) else None"
-    )
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{name[:40]}-wipe-{uuid.uuid4().hex[:8]}",
-            "namespace": namespace,
-            "labels": labels(name),
-        },
-        "spec": {
-            **fragment,
-            "restartPolicy": "Never",
-            "automountServiceAccountToken": False,
-            "activeDeadlineSeconds": OUTPUT_SECONDS,
-            "terminationGracePeriodSeconds": 1,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": UID,
-                "runAsGroup": UID,
-                "fsGroup": UID,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "wipe",
-                    "image": image,
-                    "command": ["python", "-c", program, target],
-                    "volumeMounts": [{"name": "volume", "mountPath": VOLUME}],
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-            "volumes": [{"name": "volume", "persistentVolumeClaim": {"claimName": claim}}],
-        },
-    }
+def wipe(api: Api, namespace: str, claim: str, where: str, image: str) -> None:
+    """Delete a directory on the volume, and the one around it if nothing else is in there."""
+    parent = where.partition("/")[0]
+    script = f"rm -rf {VOLUME}/{where} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
+    with visitor.visit(api, namespace, claim, image, writable=True) as visit:
+        for _ in visit.run(["sh", "-c", script]):
+            pass
 
 
 def _image(job: Object) -> str:
     containers: list[Any] = job["spec"]["template"]["spec"]["containers"]
     return str(next(each["image"] for each in containers if each["name"] == CONTAINER))
-
-
-def _fragment(job: Object) -> Object:
-    """What decides where a pod of this job may run and what it may pull."""
-    spec = job["spec"]["template"]["spec"]
-    return {key: spec[key] for key in ("nodeSelector", "tolerations", "imagePullSecrets", "affinity") if key in spec}
 
 
 def _grace(job: Object) -> int:

@@ -24,6 +24,8 @@ TAIL_BYTES = 200_000
 
 State = Literal["submitting", "waiting", "running", "stopping", "cancelled", "done", "failed", "deleting"]
 FINAL = ("done", "failed", "cancelled")
+# What a finished job's exit code may be; a signal's number is none of a training's.
+CODES = (1, 2, 75)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,15 @@ class Status:
         """The failure everything else follows from. While a job runs well again, what was replaced is history."""
         return next(iter(self.problems), None)
 
+    @property
+    def exit_code(self) -> int:
+        """The training's: 0 done, 2 the user's input, 75 stopped on request or worth another try, 1 anything else."""
+        if self.state == "cancelled":
+            return 75
+        if self.state != "failed":
+            return 0
+        return self.first.code if self.first and self.first.code in CODES else 1
+
     def as_json(self) -> str:
         return json.dumps(asdict(self), indent=1, default=_plain)
 
@@ -75,6 +86,54 @@ def find(api: Api, namespace: str, name: str) -> Object:
     if job is None or job["metadata"].get("labels", {}).get(LABEL) != name:
         raise InputError(f"there is no job {name!r} in namespace {namespace}: `umiak job ls -A` lists all there are")
     return job
+
+
+@dataclass(frozen=True)
+class Line:
+    """A job in a list of jobs: what its Job object alone tells."""
+
+    name: str
+    namespace: str
+    state: str
+    ready: int
+    workers: int
+    created: datetime | None
+    finished: datetime | None
+
+
+def listed(api: Api, namespace: str | None) -> list[Line]:
+    """All jobs of a namespace, or of all, newest first; one request."""
+    jobs = [_line(job) for job in api.items(path("Job", namespace), labelSelector=LABEL)]
+    return sorted(jobs, key=lambda job: str(job.created), reverse=True)
+
+
+def _line(job: Object) -> Line:
+    counts, wanted = job.get("status", {}), int(job["spec"].get("completions") or 1)
+    state = _state(job, ())[0]
+    if state == "cancelled" and (counts.get("active") or counts.get("terminating")):
+        state = "stopping"
+    ready = int(counts.get("ready") or 0) + int(counts.get("succeeded") or 0)
+    if state == "waiting" and ready >= wanted:
+        state = "running"
+    ended = _ended(job)
+    return Line(
+        job["metadata"]["name"],
+        job["metadata"]["namespace"],
+        state,
+        ready,
+        wanted,
+        moment(job["metadata"].get("creationTimestamp")),
+        moment(ended.get("lastTransitionTime")) if ended else None,
+    )
+
+
+def _conditions(job: Object) -> dict[str, Object]:
+    return {each["type"]: each for each in job.get("status", {}).get("conditions") or [] if each["status"] == "True"}
+
+
+def _ended(job: Object) -> Object | None:
+    conditions = _conditions(job)
+    return conditions.get("Complete") or conditions.get("Failed")
 
 
 def gather(api: Api, namespace: str, name: str) -> Status:
@@ -111,10 +170,7 @@ def assemble(
     if state == "cancelled" or state == "stopping":
         # They were told to stop, and did.
         found = [problem for problem in found if problem.code not in (75, 143)]
-    conditions = {
-        each["type"]: each for each in job.get("status", {}).get("conditions") or [] if each["status"] == "True"
-    }
-    ended = conditions.get("Complete") or conditions.get("Failed")
+    ended = _ended(job)
     return Status(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -132,9 +188,7 @@ def assemble(
 
 
 def _state(job: Object, pods: Sequence[Pod]) -> tuple[State, str]:
-    conditions = {
-        each["type"]: each for each in job.get("status", {}).get("conditions") or [] if each["status"] == "True"
-    }
+    conditions = _conditions(job)
     if job["metadata"].get("deletionTimestamp"):
         return "deleting", ""
     if "Complete" in conditions:

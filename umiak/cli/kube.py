@@ -1,0 +1,42 @@
+"""What every verb that talks to Kubernetes takes: --kubeconfig, --context, -n, and what they lead to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from umiak.errors import InputError
+
+if TYPE_CHECKING:
+    from umiak.launch.kube.api import Api
+
+# What the optional dependency group "kube" brings, by the names they are imported by.
+EXTRA = ("yaml", "urllib3", "websocket")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default $KUBECONFIG or ~/.kube/config")
+    parser.add_argument("--context", metavar="NAME", help="default the kubeconfig's current one")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="default the context's")
+
+
+def connect(options: argparse.Namespace, written: str | None = None) -> tuple[Api, str]:
+    """The API server, and the namespace: of the command line, else the `written` one, else the context's."""
+    from umiak.launch.kube import kubeconfig
+    from umiak.launch.kube.api import Api
+
+    access = kubeconfig.load(options.kubeconfig, options.context, os.environ)
+    return Api(access), options.namespace or written or access.namespace
+
+
+def with_extra(verb: str, run: Callable[[], int]) -> int:
+    """Run it; a missing library is one line about what to install."""
+    try:
+        return run()
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        raise InputError(f"umiak {verb} needs {error.name}; install the extra: pip install 'umiak[kube]'") from error
