@@ -1,0 +1,260 @@
+"""A data provider of v1 as a source of batches: runs its generators, pools, shuffles and cuts what they yield.
+
+The same arguments give the same batches, provided the provider yields the same samples for a file each time. Where the
+original's loading thread raced with training, a batch here always finds the pool as full as it may be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from umiak.data.columns import Columns, check_size
+from umiak.data.usercode import invoke, run
+from umiak.errors import InputError
+from umiak.paddle_v1.input_types import InputType
+from umiak.paddle_v1.provider import CacheType, DataProvider, log
+from umiak.paddle_v1.slots import columns, complaint
+from umiak.spec.config import Shard
+
+CHUNK = 8192
+"""How many samples are held as Python objects before they become arrays."""
+
+
+class Sample(NamedTuple):
+    """What a provider yielded, its slots in the config's order, and where: a number counts from 0 within its file."""
+
+    file: str
+    number: int
+    slots: Sequence[Any]
+    weight: int
+
+
+class Whole(NamedTuple):
+    """All samples of a shard, and the weight of each where calc_batch_size gives one."""
+
+    columns: Columns
+    weights: np.ndarray | None
+
+
+@dataclass
+class ProviderSource:
+    """`name` is module::function; `kinds` are the slots by data layer."""
+
+    name: str
+    provider: DataProvider
+    kinds: dict[str, InputType]
+
+    def __post_init__(self) -> None:
+        self._shuffles = self.provider.shuffles
+        self._cached = self.provider.cache == CacheType.CACHE_PASS_IN_MEM
+        self._bounded = self.provider.pool_size >= 0
+        self._kept: tuple[Shard, Whole | None] | None = None
+
+    def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
+        check_size(size)
+        seed = seed if self._shuffles else None
+        if self._cached or (seed is not None and not self._bounded):
+            return self._from_memory(size, shard, seed, start)
+        return self._from_pool(size, shard, seed, start)
+
+    def probe(self) -> None:
+        """Run the provider up to its first sample, so that what is wrong with it shows before anything is written."""
+        for file in self.provider.file_list[:1]:
+            for sample in self._samples_of(file):
+                self._table([sample])
+                return
+
+    def _from_memory(self, size: int, shard: Shard, seed: int | None, start: int) -> Iterator[dict[str, Any]]:
+        """Batches of all samples, which are read first."""
+        if self._kept is None or self._kept[0] != shard:
+            whole = self._read(shard)
+            if not self._cached:
+                return self._cut(whole, size, shard, seed, start)
+            self._kept = shard, whole
+        return self._cut(self._kept[1], size, shard, seed, start)
+
+    def _cut(
+        self, whole: Whole | None, size: int, shard: Shard, seed: int | None, start: int
+    ) -> Iterator[dict[str, Any]]:
+        if whole is None:
+            return iter(())
+        table, weights = whole
+        order = np.arange(len(table))
+        if seed is not None:
+            order = np.random.default_rng([seed, shard.index]).permutation(len(table))
+        if weights is None:
+            return table.cut(order, size, start)
+        cuts = _by_weight(weights[order].tolist(), size, self.provider.can_over_batch_size)
+        return (table.take(order[a:b]) for a, b in cuts[start:])
+
+    def _read(self, shard: Shard) -> Whole | None:
+        if self._cached:
+            # A restart in a later pass must cache what the first pass did, whatever the provider draws at random.
+            random.seed(1)
+            np.random.seed(1)
+        parts: list[Columns] = []
+        weights: list[int] = []
+        waiting: list[Sample] = []
+        for sample in self._samples(shard, None):
+            waiting.append(sample)
+            if len(waiting) == CHUNK:
+                weights += [kept.weight for kept in waiting]
+                parts.append(self._table(waiting))
+                waiting = []
+        if waiting:
+            weights += [kept.weight for kept in waiting]
+            parts.append(self._table(waiting))
+        if not parts:
+            return None
+        return Whole(Columns.concat(parts), np.array(weights) if self.provider.calc_batch_size else None)
+
+    def _from_pool(self, size: int, shard: Shard, seed: int | None, start: int) -> Iterator[dict[str, Any]]:
+        """Batches drawn from a pool that is filled as far as pool_size allows; in order, without a seed."""
+        draw = None if seed is None else np.random.default_rng([seed, shard.index])
+        most = max(self.provider.pool_size, size) if draw is not None else size
+        least = self.provider.min_pool_size
+        least = max(size, most if least < 0 else min(least, most))
+        pool: deque[Sample] = deque()
+        samples = self._samples(shard, seed)
+        held, more, number = 0, True, 0
+        while True:
+            if more and held < least:
+                for sample in samples:
+                    pool.append(sample)
+                    held += sample.weight
+                    if held >= most:
+                        break
+                else:
+                    more = False
+            batch = self._draw(pool, size, draw)
+            if not batch:
+                return
+            held -= sum(sample.weight for sample in batch)
+            if number >= start:
+                yield self._table(batch).take(np.arange(len(batch)))
+            number += 1
+
+    def _draw(self, pool: deque[Sample], size: int, draw: np.random.Generator | None) -> list[Sample]:
+        batch: list[Sample] = []
+        weight = 0
+        while weight < size and pool:
+            if draw is not None:
+                # The chosen one takes the front place, from where it can be taken at once.
+                chosen = int(draw.integers(len(pool)))
+                pool[0], pool[chosen] = pool[chosen], pool[0]
+            if batch and not self.provider.can_over_batch_size and weight + pool[0].weight > size:
+                break
+            sample = pool.popleft()
+            weight += sample.weight
+            batch.append(sample)
+        return batch
+
+    def _samples(self, shard: Shard, seed: int | None) -> Iterator[Sample]:
+        """The samples of a shard. With a seed the files take turns at random, the same turns for every trainer."""
+        files = self.provider.file_list
+        found: Iterator[Sample]
+        if seed is None:
+            found = chain.from_iterable(map(self._samples_of, files))
+        else:
+            found = _in_turns([self._samples_of(file) for file in files], np.random.default_rng(seed))
+        number = -1
+        for number, sample in enumerate(found):
+            if number % shard.count == shard.index:
+                yield sample
+        if number < 0:
+            raise InputError(f"{self.name} yields no samples for the files of its list: {', '.join(files[:3])} …")
+
+    def _samples_of(self, file: str) -> Iterator[Sample]:
+        provider, names = self.provider, tuple(self.kinds)
+        single, by_name = len(names) == 1, provider.by_name
+        weigh, checks = provider.calc_batch_size, provider.check and provider.check_fail_continue
+        weight = 1
+        for number, yielded in enumerate(run(provider.generator, provider, file)):
+            if isinstance(yielded, dict):
+                if not by_name:
+                    raise InputError(
+                        f"{self._where(file, number)} is a dict: that needs input_types that are a dict too"
+                    )
+                slots: Sequence[Any] = [yielded.get(name) for name in names]
+            elif single:
+                slots = (yielded,)
+            elif isinstance(yielded, list | tuple) and len(yielded) == len(names):
+                slots = yielded
+            else:
+                raise InputError(
+                    f"{self._where(file, number)} must be a list of {len(names)} values, one for each of "
+                    f"{', '.join(names)}, not {_told(yielded)}"
+                )
+            if weigh is not None:
+                weight = _whole(invoke(weigh, slots), f"{self._where(file, number)}: calc_batch_size")
+            sample = Sample(file, number, slots, weight)
+            if checks and (wrong := self._complaint(sample)):
+                log.warning("%s: it is left out", wrong)
+                continue
+            yield sample
+
+    def _table(self, samples: Sequence[Sample]) -> Columns:
+        found: dict[str, Any] = {}
+        try:
+            for place, (name, kind) in enumerate(self.kinds.items()):
+                found |= columns(name, kind, [sample.slots[place] for sample in samples])
+        except (TypeError, ValueError, OverflowError) as error:
+            for sample in samples:
+                if wrong := self._complaint(sample):
+                    raise InputError(wrong) from None
+            raise InputError(f"{self.name}: a sample of {samples[0].file} cannot be used: {error}") from error
+        if self.provider.check:
+            for sample in samples:
+                if wrong := self._complaint(sample):
+                    raise InputError(wrong)
+        return Columns(found)
+
+    def _complaint(self, sample: Sample) -> str | None:
+        for (name, kind), value in zip(self.kinds.items(), sample.slots, strict=True):
+            if wrong := complaint(kind, value, strict=self.provider.check):
+                return f"{self._where(sample.file, sample.number)}: slot {name!r} {wrong}"
+        return None
+
+    def _where(self, file: str, number: int) -> str:
+        return f"sample {number} of {file} ({self.name})"
+
+
+def _in_turns(generators: list[Iterator[Sample]], draw: np.random.Generator) -> Iterator[Sample]:
+    end = object()
+    while generators:
+        chosen = int(draw.integers(len(generators))) if len(generators) > 1 else 0
+        sample: Any = next(generators[chosen], end)
+        if sample is end:
+            del generators[chosen]
+        else:
+            yield sample
+
+
+def _by_weight(weights: Sequence[int], size: int, can_over: bool) -> list[tuple[int, int]]:
+    """Where to cut so that each part weighs `size`, or a little over; a sample that alone is too heavy stands alone."""
+    cuts, begin, held = [], 0, 0
+    for at, weight in enumerate(weights):
+        if at > begin and (held >= size or (not can_over and held + weight > size)):
+            cuts.append((begin, at))
+            begin, held = at, 0
+        held += weight
+    return [*cuts, (begin, len(weights))] if weights else []
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"{what} must give a whole number, not {value!r}")
+    return int(value)
+
+
+def _told(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"one of {len(value)}"
+    return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
