@@ -1,0 +1,42 @@
+"""The evaluators of a v1 config as metrics: totals that add up over batches and trainers (spec/config.py, Metric)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from umiak.errors import InputError
+from umiak.paddle_v1.graph import Evaluator, Graph
+from umiak.paddle_v1.values import Value
+
+
+class ClassificationError:
+    """The share of lines whose largest value is not the label's; one value per line stands for class 1 above one half."""
+
+    size = 2
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.predicted, self.label = evaluator.inputs[:2]
+
+    def add(self, total: np.ndarray, output: Any, batch: Mapping[str, Any]) -> None:
+        predicted: Value = output.values[self.predicted]
+        scores = predicted.data.detach().numpy()
+        labels = output.values[self.label].data.numpy().reshape(-1)
+        chosen = scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0.5
+        total += (np.count_nonzero(chosen != labels), len(labels))
+
+    def value(self, total: np.ndarray) -> float:
+        return float(total[0] / total[1]) if total[1] else float("nan")
+
+
+KINDS = {"classification_error": ClassificationError}
+
+
+def metrics(graph: Graph) -> dict[str, ClassificationError]:
+    """The metrics of a config's evaluators by their names, in their order."""
+    for evaluator in graph.evaluators:
+        if evaluator.kind not in KINDS:
+            raise InputError(f"umiak has no evaluator {evaluator.kind!r}; it has {', '.join(KINDS)}")
+    return {evaluator.name: KINDS[evaluator.kind](evaluator) for evaluator in graph.evaluators}
