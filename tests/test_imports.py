@@ -28,8 +28,22 @@ MAY_IMPORT = {
     "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "paddle_v1": {"spec", "data", "nn"},
     "cluster": {"spec"},
+    "pod": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch"},
-    "cli": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1", "cluster", "bench"},
+    "cli": {
+        "spec",
+        "wire",
+        "data",
+        "nn",
+        "pserver",
+        "trainer",
+        "worker",
+        "launch",
+        "pod",
+        "paddle_v1",
+        "cluster",
+        "bench",
+    },
 }
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
 HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")

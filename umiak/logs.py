@@ -35,6 +35,22 @@ class _LogFile(logging.StreamHandler[TextIO]):
         """A log that cannot be written does not end a training: the next checkpoint meets the same disk and says so."""
 
 
+def echo(stream: TextIO, mark: str = "") -> None:
+    """Send everything this process logs to a stream too, each line after `mark`."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Marked(mark))
+    logging.getLogger("umiak").addHandler(handler)
+
+
+class _Marked(GlogFormatter):
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self.mark = mark
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(f"{self.mark}{line}" for line in super().format(record).split("\n"))
+
+
 def setup(path: Path) -> TextIO:
     """Send everything this process logs to `path`, whole lines appended at once. Dots go straight to the stream."""
     try:

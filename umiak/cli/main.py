@@ -16,6 +16,7 @@ VERBS = {
     "predict": "write a snapshot's outputs for the test data",
     "export": "write a snapshot as safetensors",
     "data": "fetch data sets, cut them into shards",
+    "output": "bring what a job on Kubernetes wrote to this machine",
     "pserver": "run one parameter server",
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",
@@ -23,6 +24,8 @@ VERBS = {
     "cluster": "plan a cluster on AWS",
     "job": "train on Kubernetes: submit, watch, understand, cancel",
 }
+# Called by machines, not by people, and not listed.
+UNLISTED = ("pod",)
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
@@ -53,7 +56,7 @@ def _run(words: list[str]) -> int:
     if verb in ("--version", "version"):
         print(f"umiak {__version__}")
         return 0
-    if verb not in VERBS:
+    if verb not in VERBS and verb not in UNLISTED:
         raise InputError(f"unknown verb {verb!r}{nearest(verb, list(VERBS))}; umiak --help lists all")
     code: int = importlib.import_module(f"umiak.cli.{verb}").run(rest)
     return code

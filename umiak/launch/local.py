@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from umiak import logs
 from umiak.errors import InputError, UmiakError
@@ -27,10 +27,11 @@ from umiak.launch.claim import claimed
 from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load
 from umiak.spec.settings import Settings
-from umiak.trainer.curves import draw
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
-from umiak.worker.coordinator import Coordinator
+from umiak.worker.conclusion import conclude
+from umiak.worker.coordinator import Coordinator, Rules
+from umiak.worker.forked import start_trainer, warm_up
 from umiak.worker.supervisor import WorkerPlan
 from umiak.worker.supervisor import main as supervise
 
@@ -56,15 +57,11 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
 
 
 def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
-    out = settings.save_dir
     settings = dataclasses.replace(settings, seed=_seed(settings))
-    passes: dict[int, dict[str, Any]] = _earlier_passes(out)
-    last: dict[str, str] = {}
+    last = {"snapshot": ""}
 
     def note(event: dict[str, Any]) -> None:
-        if event["event"] == "pass":
-            passes[event["pass"]] = event
-        elif event["event"] == "snapshot":
+        if event["event"] == "snapshot":
             last["snapshot"] = event["path"]
         on_event(event)
 
@@ -72,23 +69,7 @@ def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) 
         _alone(settings, loaded, note)
     else:
         _together(settings, loaded, note)
-    plot = out / "curves.png"
-    baseline = _baseline(loaded)
-    if baseline is not None:
-        with (out / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"event": "baseline", "baseline": baseline, "round": 0}) + "\n")
-    draw(out / "metrics.jsonl", plot)
-    snapshot = last.get("snapshot") or str(max(out.glob("pass-*"), default=""))
-    on_event(
-        {
-            "event": "done",
-            "seconds": time.monotonic() - begun,
-            "snapshot": snapshot,
-            "plot": str(plot),
-            "passes": [passes[key] for key in sorted(passes)],
-            "baseline": baseline,
-        }
-    )
+    on_event(conclude(settings.save_dir, loaded, time.monotonic() - begun, last["snapshot"]))
     return 0
 
 
@@ -120,7 +101,7 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
             return resuming or newest(settings.save_dir) is not None
 
         trainers = [plan.trainer is not None for plan in plans]
-        coordinator = Coordinator(JOB, trainers, resume, on_event, settings.max_restarts)
+        coordinator = Coordinator(JOB, trainers, resume, on_event, Rules(settings.max_restarts))
         listener = listen(Address.parse(plans[0].coordinator))
         server = coordinator.server = FrameServer([listener], coordinator, plans[0].token.encode(), None)
         with _stopping() as stop:
@@ -197,50 +178,9 @@ def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, serve
         stream = logs.setup(plan.directory / "worker.log")
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
-        code = supervise(plan, lambda note, close: _start_trainer(plan, settings, loaded, note, close))
+        code = supervise(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close))
     finally:
         os._exit(code)
-
-
-def _start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded, note: dict[str, Any], close: list[int]) -> Any:
-    from umiak.trainer.run import Assignment, ServiceAddress, run
-    from umiak.worker.child import TrainerChild
-
-    assert plan.trainer is not None
-    settings = dataclasses.replace(settings, tls=Path(plan.tls) if plan.tls else None)
-    assignment = Assignment(
-        trainer=plan.trainer,
-        trainers=plan.trainers,
-        job=plan.job,
-        generation=note["generation"],
-        services=[ServiceAddress(**service) for service in note["services"]],
-        token=plan.token,
-        out=settings.save_dir,
-        resume=note["resume"],
-        replaces=note.get("replaces", False),
-    )
-
-    def work(report: OnEvent, stop_requested: Callable[[], bool], dots: TextIO) -> None:
-        run(loaded, settings, assignment, report, stop_requested, dots)
-
-    return TrainerChild(work, plan.directory / "train.log", close)
-
-
-def warm_up() -> None:
-    """Import and compile before forking what every trainer needs, so that it is done once."""
-    import torch
-
-    from umiak.nn import gather
-    from umiak.pserver.placement import merge
-    from umiak.trainer import run
-
-    assert run is not None
-    torch.set_num_threads(1)
-    _, _, index = merge(torch.arange(4).numpy(), 2)
-    rows, positions = torch.ones(4, 2, requires_grad=True), torch.from_numpy(index)
-    bags = gather.bag(rows, positions, torch.tensor([0, 4]), mean=True)
-    gather.scatter(index, rows.detach().numpy(), torch.zeros(4, 2).numpy())
-    gather.scatter_bags(index, torch.tensor([0, 4]).numpy(), True, bags.detach().numpy(), torch.zeros(4, 2).numpy())
 
 
 @contextlib.contextmanager
@@ -273,17 +213,3 @@ def _seed(settings: Settings) -> int:
     seed = seed or time.time_ns() % (1 << 31)
     write_json(path, {"seed": seed, "workers": settings.workers})
     return seed
-
-
-def _earlier_passes(out: Path) -> dict[int, dict[str, Any]]:
-    path = out / "metrics.jsonl"
-    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {event["pass"]: event for event in events if event["event"] == "pass"}
-
-
-def _baseline(loaded: Loaded) -> dict[str, Any] | None:
-    baseline = loaded.config.baseline
-    if baseline is None:
-        return None
-    value = baseline.value() if callable(baseline.value) else baseline.value
-    return {"name": baseline.name, "metric": baseline.metric, "value": float(value)}

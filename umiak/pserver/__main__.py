@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -12,15 +13,20 @@ from umiak import logs
 from umiak.errors import UmiakError, describe
 from umiak.pserver.process import ServerOptions, serve
 
+SERVER_MARK = "@server "
+
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     options = ServerOptions(**json.loads(sys.stdin.readline()))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     if options.log_file:
+        if options.echo:
+            logs.echo(os.fdopen(os.dup(2), "w", buffering=1), SERVER_MARK)
         stream = logs.setup(Path(options.log_file))
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
+    faulthandler.register(signal.SIGUSR1)
     try:
         serve(options, lambda: print(json.dumps({"ready": True}), file=answers), sys.stdin.fileno())
     except UmiakError as error:

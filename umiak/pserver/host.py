@@ -281,7 +281,7 @@ class Host:
         return any(endpoint.peers or endpoint.arriving for endpoint in self.endpoints)
 
     def admit(self, peer: Peer, member: Member) -> None:
-        endpoint = self.endpoints[peer.port]
+        endpoint = self._endpoint(peer)
         if member.role != "trainer" or member.job != self.job:
             raise InputError(f"{member} does not belong here: this server is of job {self.job!r}")
         if self.generation is not None and member.generation != self.generation:
@@ -300,10 +300,14 @@ class Host:
         log.info("worker started, peer = %s", peer.name)
 
     def frame(self, peer: Peer, frame: Frame) -> None:
-        self.endpoints[peer.port].frame(peer, frame)
+        self._endpoint(peer).frame(peer, frame)
 
     def lost(self, peer: Peer, reason: str) -> None:
-        self.endpoints[peer.port].lost(peer, reason)
+        self._endpoint(peer).lost(peer, reason)
+
+    def _endpoint(self, peer: Peer) -> Endpoint:
+        """A service may be had at several addresses: those of all services follow each other."""
+        return self.endpoints[peer.port % len(self.endpoints)]
 
 
 def kept(frame: Frame) -> Frame:

@@ -30,6 +30,10 @@ class ServerOptions:
     insecure: bool = False
     log_file: str | None = None
     log_period: int = 500
+    beside: Sequence[str] = ()
+    """Further addresses of the same services, in the same order: unix sockets for a trainer beside them."""
+    echo: bool = False
+    """Whether log lines go to standard error too, marked as a server's."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,6 +61,7 @@ def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     addresses = [Address.parse(text) for text in options.addresses]
+    beside = [Address.parse(text) for text in options.beside]
     tls = tls_for(addresses, options.tls, options.insecure, credentials.server_context)
     log.info("number of parameterServer instances: %d", len(addresses))
     listeners = []
@@ -64,6 +69,7 @@ def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
         log.info("Starting parameterServer[%d]", index)
         listeners.append(listen(address))
         log.info("tcp server start" if not address.is_unix else "unix server start")
+    listeners += [listen(address) for address in beside]
     host = Host(options.job, options.generation, options.trainers, len(addresses), options.log_period)
     server = FrameServer(listeners, host, options.token.encode(), tls)
     host.attach(server)
@@ -71,7 +77,7 @@ def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
         yield server, host
     finally:
         server.close()
-        for address in addresses:
+        for address in addresses + beside:
             if address.is_unix:
                 Path(address.host).unlink(missing_ok=True)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import io
 import json
 import logging
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -25,8 +29,11 @@ Work = Callable[[Report, Callable[[], bool], TextIO], None]
 
 
 class TrainerChild:
-    def __init__(self, work: Work, log_file: Path, close_in_child: list[int]) -> None:
-        """Fork. `close_in_child` are descriptors of the parent whose other ends must see it die."""
+    def __init__(self, work: Work, log_file: Path, close_in_child: list[int], echo: bool = False) -> None:
+        """Fork. `close_in_child` are descriptors of the parent whose other ends must see it die.
+
+        With `echo` what goes to the log file goes to the parent's standard output too, dots left out.
+        """
         reports, reports_in = os.pipe()
         control_out, control = os.pipe()
         self.pid = os.fork()
@@ -34,7 +41,7 @@ class TrainerChild:
             for fd in (reports, control, *close_in_child):
                 with contextlib.suppress(OSError):
                     os.close(fd)
-            _child(work, log_file, reports_in, control_out)
+            _child(work, log_file, reports_in, control_out, echo)
         os.close(reports_in)
         os.close(control_out)
         self.reports, self._control = reports, control
@@ -79,7 +86,7 @@ class TrainerChild:
                 os.close(fd)
 
 
-def _child(work: Work, log_file: Path, reports: int, control: int) -> None:
+def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -> None:
     """Never returns."""
     code, message = 1, ""
     try:
@@ -88,8 +95,11 @@ def _child(work: Work, log_file: Path, reports: int, control: int) -> None:
         stop = threading.Event()
         threading.Thread(target=_listen, args=(control, stop), daemon=True).start()
         stream = logs.setup(log_file)
-        os.dup2(stream.fileno(), 1)
-        os.dup2(stream.fileno(), 2)
+        out = _tee(log_file) if echo else stream.fileno()
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        faulthandler.enable()
+        faulthandler.register(signal.SIGUSR1)
         work(lambda event: _send(reports, event), stop.is_set, stream)
         code = 0
     except UmiakError as error:
@@ -102,6 +112,18 @@ def _child(work: Work, log_file: Path, reports: int, control: int) -> None:
         with contextlib.suppress(OSError):
             _send(reports, {"event": "ended", "message": message})
         os._exit(code)
+
+
+def _tee(log_file: Path) -> int:
+    """Where a program's own output goes so that it ends up in the log file and on standard output."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    read, write = os.pipe()
+    # It outlives a trainer that is killed by as much as it takes to write the last lines.
+    subprocess.Popen(["tee", "-a", str(log_file)], stdin=read, start_new_session=True)
+    os.close(read)
+    return write
 
 
 def _send(fd: int, event: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
 """The one that brings workers together: who is there, when a generation starts, what its end means. Holds no model.
 
-Supervisors connect to it and stay connected. It runs in the launcher of a local job.
+Supervisors connect to it and stay connected. It runs in the launcher of a local job, and beside worker 0 in a cluster.
 
     gathering --all workers ready--> running --all trainers ended well--> done
-        ^                              |  \\--stopped as asked, input error, or restarts used up--> ended
-        \\--------- a failure ---------/
+        ^                              |  \\--all told to stop, input error, or restarts used up--> ended
+        \\--- a failure, or some leave --/
 """
 
 from __future__ import annotations
@@ -15,47 +15,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 from umiak.wire.frames import Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
+from umiak.worker.failures import RETRY, Failure, cause_of, verdict
 
+BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
-GATHER_SECONDS = 600.0
-PROGRESS_SECONDS = 600.0
+WAIT_SECONDS = 600.0
+REMIND_SECONDS = 10.0
 BLAME_SECONDS = 1.5
-REPEATS = 3
+DUMP_SECONDS = 2.0
 log = logging.getLogger("umiak.worker")
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a generation ended. `code` is the process's exit code, negative for a signal."""
+class Rules:
+    """How patient a coordinator is: `wait_seconds` for workers to come, and for a round."""
 
-    worker: int
-    role: str
-    code: int
-    message: str
-    round: int
-
-    @property
-    def is_consequence(self) -> bool:
-        """Whether it only tells that somebody else was lost."""
-        return self.code == 75
-
-    def __str__(self) -> str:
-        return f"{self.role} of worker {self.worker}: {self.message}"
+    max_restarts: int
+    wait_seconds: float = WAIT_SECONDS
+    stall_ends: bool = False
+    """Whether a job without a round ends, for somebody else to start it again, instead of restarting by itself."""
 
 
 @dataclass
 class WorkerState:
-    """What is known of one worker."""
+    """What is known of one worker. `done` is how far it has got with what it does before its server can start."""
 
     peer: Peer | None = None
     ready: bool = False
     services: list[dict[str, Any]] = field(default_factory=list)
     round: int = -1
     ended: int | None = None
+    done: int = 0
 
 
 class Coordinator:
@@ -65,33 +59,35 @@ class Coordinator:
         trainers: Sequence[bool],
         resume: Callable[[], bool],
         on_event: Callable[[dict[str, Any]], None],
-        max_restarts: int,
+        rules: Rules,
+        generation: int = 0,
     ) -> None:
         """`trainers[i]` says whether worker i has a trainer; `resume()` whether there is a checkpoint to go on from."""
-        self.job, self.trainers, self.resume, self.on_event, self.max_restarts = (
-            job,
-            trainers,
-            resume,
-            on_event,
-            max_restarts,
-        )
+        self.job, self.trainers, self.resume, self.on_event, self.rules = job, trainers, resume, on_event, rules
         self.workers = [WorkerState() for _ in trainers]
-        self.generation = 0
+        self.generation = generation
         self.running = False
-        self.stopping = False
+        self.leaving: set[int] = set()
+        """Workers that were told to end: everybody writes a checkpoint, then these go."""
         self.restarts = 0
         self.result: tuple[int, str] | None = None
+        self.moving = False
+        """Whether the result is only that this coordinator must go: the job goes on with another."""
+        self.cause: Failure | None = None
         self.server: FrameServer
         self._failures: list[Failure] = []
-        self._failed_at = 0.0
-        self._gathering_since = self._progress = time.monotonic()
+        self._failed_at = self._beaten = self._stalled_at = 0.0
+        self._gathering_since = self._progress = self._reminded = time.monotonic()
         self._history: list[Failure] = []
 
     def admit(self, peer: Peer, member: Member) -> None:
         if member.role != "worker" or member.job != self.job or not 0 <= member.index < len(self.workers):
             raise InputError(f"{member} does not belong to job {self.job!r} of {len(self.workers)} workers")
-        if self.workers[member.index].peer is not None:
-            raise InputError(f"worker {member.index} is already here")
+        before = self.workers[member.index].peer
+        if before is not None:
+            # A pod that was given up elsewhere may still run. The newer one counts, and the older must not come back.
+            self.server.dismiss(before, RetryError(f"another took the place of worker {member.index}"))
+            self.lost(before, f"replaced from {peer.name}")
         self.workers[member.index] = WorkerState(peer)
         self._phase(member.index, "starting")
 
@@ -110,17 +106,27 @@ class Coordinator:
         assert peer.member is not None
         index = peer.member.index
         worker, note = self.workers[index], frame.json()
+        if worker.peer is not peer:
+            return
         kind = note.get("type")
-        if kind == "event":
-            self._progress = time.monotonic()
-            event = note["event"]
-            worker.round = event.get("round", worker.round)
-            if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
-                self.on_event(event)
+        if self.result is not None:
+            if kind != "beat":
+                self._tell(index, self._farewell())
+        elif kind == "event":
+            self._event(index, note["event"])
+        elif kind == "beat":
+            self._done(worker, int(note.get("done", 0)))
         elif kind == "here" and not self.running:
             self._prepare(index)
-        if note.get("generation") != self.generation:
-            return
+        elif kind == "leaving":
+            self._leave(index)
+        elif kind == "failed":
+            self.fail(Failure(index, "pod", note["code"], note["message"], -1, note.get("log", "")))
+        elif note.get("generation") == self.generation:
+            self._of_generation(index, kind, note)
+
+    def _of_generation(self, index: int, kind: Any, note: dict[str, Any]) -> None:
+        worker = self.workers[index]
         if kind == "ready":
             worker.ready, worker.services = True, note["services"]
             self._phase(index, "ready")
@@ -128,15 +134,28 @@ class Coordinator:
         elif kind == "ended":
             self._ended(index, note)
 
+    def _event(self, index: int, event: dict[str, Any]) -> None:
+        worker = self.workers[index]
+        self._progress = time.monotonic()
+        worker.round = event.get("round", worker.round)
+        if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
+            self.on_event(event)
+
+    def _done(self, worker: WorkerState, done: int) -> None:
+        """Whoever gets on with its preparations is waited for, however long they take."""
+        if done > worker.done:
+            worker.done, self._gathering_since = done, time.monotonic()
+
     def _ended(self, index: int, note: dict[str, Any]) -> None:
         worker = self.workers[index]
-        if note["code"] == 0 and note["role"] == "trainer":
-            worker.ended = 0
+        if note["role"] == "trainer":
+            worker.ended = note["code"]
+        if note["role"] == "trainer" and worker.ended == 0:
             self._phase(index, "done")
             if all(w.ended == 0 for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
                 self._finish(0, "")
             return
-        self.fail(Failure(index, note["role"], note["code"], note["message"], worker.round))
+        self.fail(Failure(index, note["role"], note["code"], note["message"], worker.round, note.get("log", "")))
 
     def fail(self, failure: Failure) -> None:
         """Note a failure; what follows from it is decided a moment later, when its consequences are known too."""
@@ -145,65 +164,129 @@ class Coordinator:
             self._failed_at = time.monotonic()
         self._failures.append(failure)
 
+    @property
+    def stopping(self) -> bool:
+        return len(self.leaving) == len(self.workers)
+
     def stop(self) -> None:
         """Have everybody write a checkpoint and end."""
-        self.stopping = True
+        self.leaving = set(range(len(self.workers)))
         if self.running:
             self._tell_all({"type": "stop"})
         else:
-            self._finish(75, "stopped before training began")
+            self._finish(RETRY, "stopped before training began")
+
+    def _leave(self, index: int) -> None:
+        """One worker must go: have a checkpoint written first, if there is anything to save."""
+        self._phase(index, "leaving")
+        self.leaving.add(index)
+        if self.running:
+            self._tell_all({"type": "stop"})
+        else:
+            self._release(f"worker {index} was told to end before training began")
 
     def tick(self) -> None:
-        """What time brings: silent workers, failures to judge, workers that never come."""
+        """What time brings: heartbeats, silent workers, failures to judge, workers that never come."""
         now = time.monotonic()
+        if now - self._beaten > BEAT_SECONDS:
+            self._beaten = now
+            self._tell_all({"type": "beat"})
         for worker in self.workers:
             if worker.peer is not None and now - worker.peer.heard > SILENCE_SECONDS:
                 self.server.drop(worker.peer, f"silent for {SILENCE_SECONDS:.0f} s")
-        if self.result is None and self._failures:
-            first = next((f for f in self._failures if not f.is_consequence), None)
-            if first is not None or now - self._failed_at > BLAME_SECONDS:
-                self._judge(first or self._failures[0])
-        if self.running and not self._failures and now - self._progress > PROGRESS_SECONDS:
-            slowest = min(range(len(self.workers)), key=lambda index: self.workers[index].round)
-            message = f"no round for {PROGRESS_SECONDS:.0f} s"
-            self.fail(Failure(slowest, "trainer", 75, message, self.workers[slowest].round))
-        if self.result is None and not self.running and now - self._gathering_since > GATHER_SECONDS:
-            missing = [str(i) for i, worker in enumerate(self.workers) if not worker.ready]
-            self._finish(75, f"worker {', '.join(missing)} did not come within {GATHER_SECONDS:.0f} s")
+        if self.result is not None:
+            return
+        if self._failures:
+            self._consider(now)
+        elif self.running:
+            self._watch_progress(now)
+        else:
+            self._watch_gathering(now)
+
+    def _consider(self, now: float) -> None:
+        first = cause_of(self._failures)
+        waits = now - self._progress < self.rules.wait_seconds
+        if first is None and self.leaving and waits and self.running:
+            # All stop together, but trainer 0 has the checkpoint to commit and is the last.
+            if any(w.peer and w.ended is None for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
+                return
+            words = next((f.message for f in self._failures if f.worker == 0), self._failures[0].message)
+            self._failures = []
+            if self.stopping:
+                self._finish(RETRY, words)
+            else:
+                self._regroup(words, None)
+        elif first is not None or now - self._failed_at > BLAME_SECONDS:
+            self._judge(first or self._failures[0])
 
     def _judge(self, cause: Failure) -> None:
-        stopped = self.stopping and all(f.is_consequence for f in self._failures)
         self._failures = []
-        if stopped:
-            self._finish(75, cause.message)
-            return
-        if cause.code == 2:
-            self._finish(2, cause.message)
-            return
-        self._history.append(cause)
-        last = self._history[-REPEATS:]
-        same = len(last) == REPEATS and len({(f.worker, f.role, f.code, f.round) for f in last}) == 1
-        if same and not cause.is_consequence:
-            self._finish(cause.code if cause.code > 0 else 1, f"{cause}; it failed {REPEATS} times at the same round")
-        elif self.restarts >= self.max_restarts:
-            self._finish(cause.code if cause.code > 0 else 1, f"{cause}; gave up after {self.restarts} restarts")
-        elif self.stopping:
-            self._finish(75, f"stopped while recovering from: {cause}")
+        leaves = cause.worker in self.leaving and cause.role == "supervisor"
+        if not leaves:
+            self._history.append(cause)
+            if (end := verdict(self._history, self.restarts, self.rules.max_restarts)) is not None:
+                self._finish(*end, cause)
+                return
+            self.restarts += 1
+        if self.stopping:
+            self._finish(RETRY, f"stopped while recovering from: {cause}", cause)
         else:
-            self._restart(cause)
+            self._regroup(str(cause), cause)
 
-    def _restart(self, cause: Failure) -> None:
-        self.restarts += 1
+    def _regroup(self, words: str, cause: Failure | None) -> None:
+        """Begin the next generation, without those who leave."""
+        who = cause.worker if cause else min(self.leaving)
+        words = words if cause else f"worker {who} was told to end; {words}"
         self.generation += 1
         self.running = False
-        self._gathering_since = time.monotonic()
-        self.on_event(
-            {"event": "restart", "generation": self.generation, "worker": cause.worker, "cause": str(cause)},
-        )
+        self.on_event({"event": "restart", "generation": self.generation, "worker": who, "cause": words})
+        self._release(words)
+        if self.result is not None:
+            return
         for index, worker in enumerate(self.workers):
             worker.ready, worker.ended = False, None
             if worker.peer is not None:
                 self._prepare(index)
+
+    def _release(self, words: str) -> None:
+        """Let those go who were told to. With worker 0 goes the coordinator: the others wait for another."""
+        leaving, self.leaving = self.leaving, set()
+        self._gathering_since = time.monotonic()
+        if 0 in leaving or len(leaving) == len(self.workers):
+            self.result, self.moving = (RETRY, words), True
+        for index in leaving:
+            self._tell(index, {"type": "finish", "code": RETRY, "message": words, "cause": None})
+            self.workers[index] = WorkerState()
+
+    def _watch_progress(self, now: float) -> None:
+        seconds = self.rules.wait_seconds
+        if now - self._progress < seconds:
+            self._stalled_at = 0.0
+        elif not self._stalled_at:
+            self._stalled_at = now
+            self._tell_all({"type": "dump"})
+        elif now - self._stalled_at > DUMP_SECONDS:
+            slowest = min(range(len(self.workers)), key=lambda index: self.workers[index].round)
+            message = f"no round for {seconds:.0f} s; train.log and server.log of all workers say what each was doing"
+            failure = Failure(slowest, "trainer", RETRY, message, self.workers[slowest].round)
+            if self.rules.stall_ends:
+                self._finish(RETRY, str(failure), failure)
+            else:
+                self.fail(failure)
+
+    def _watch_gathering(self, now: float) -> None:
+        missing = [index for index, worker in enumerate(self.workers) if not worker.ready]
+        absent = [index for index in missing if self.workers[index].peer is None]
+        waited = now - self._gathering_since
+        if waited > self.rules.wait_seconds:
+            words = "did not come" if absent else "came, but did not get ready"
+            message = f"worker {_listed(absent or missing)} {words} within {self.rules.wait_seconds:.0f} s"
+            self._finish(RETRY, message, Failure((absent or missing)[0], "pod", RETRY, message, -1))
+        elif absent and waited > REMIND_SECONDS and now - self._reminded > REMIND_SECONDS:
+            self._reminded = now
+            text = f"waiting for worker {_listed(absent)}, {self.rules.wait_seconds - waited:.0f} s more"
+            self.on_event({"event": "note", "text": text})
+            self._tell_all({"type": "waiting", "text": text})
 
     def _start_if_ready(self) -> None:
         if self.running or not all(worker.ready for worker in self.workers):
@@ -218,9 +301,19 @@ class Coordinator:
     def _prepare(self, index: int) -> None:
         self._tell(index, {"type": "prepare", "generation": self.generation})
 
-    def _finish(self, code: int, message: str) -> None:
-        self.result = code, message
-        self._tell_all({"type": "finish"})
+    def finish(self, code: int, message: str) -> None:
+        """End the job before it began: whoever comes is told why."""
+        self._finish(code, message, Failure(0, "pod", code, message, -1) if code else None)
+
+    def _finish(self, code: int, message: str, cause: Failure | None = None) -> None:
+        self.result, self.cause = (code, message), cause
+        self.on_event({"event": "end", "code": code})
+        self._tell_all(self._farewell())
+
+    def _farewell(self) -> dict[str, Any]:
+        assert self.result is not None
+        code, message = self.result
+        return {"type": "finish", "code": code, "message": message, "cause": self.cause and self.cause.to_json()}
 
     def _tell_all(self, note: dict[str, Any]) -> None:
         for index in range(len(self.workers)):
@@ -233,3 +326,9 @@ class Coordinator:
 
     def _phase(self, index: int, phase: str) -> None:
         self.on_event({"event": "phase", "worker": index, "phase": phase})
+
+
+def _listed(indices: Sequence[int]) -> str:
+    """Some numbers in a line that stays short."""
+    shown = ", ".join(map(str, indices[:10]))
+    return f"{shown} and {len(indices) - 10} more" if len(indices) > 10 else shown

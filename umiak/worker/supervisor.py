@@ -1,7 +1,7 @@
 """One worker: starts its parameter server and its trainer as the coordinator says, watches them, ends them.
 
-It is forked from a process that has imported torch and loaded the config, and forks its trainer; its server is a fresh
-process that never sees torch. When the coordinator is gone, so is the job: everything here ends.
+Its process has imported torch and loaded the config, and forks its trainer; its server is a fresh process that never sees
+torch. When the coordinator is gone, both end. A local job is then over; a pod waits for the coordinator to come back.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import select
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -19,25 +21,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import RetryError, UmiakError
+from umiak.errors import RetryError, UmiakError, described
 from umiak.pserver.process import ServerOptions
 from umiak.wire import hello
 from umiak.wire.address import Address
-from umiak.wire.frames import Channel, Kind
+from umiak.wire.frames import Channel, Frame, Kind
 from umiak.wire.hello import Member
+from umiak.worker.cgroup import memory_kills
 from umiak.worker.child import TrainerChild
 
 StartTrainer = Callable[[dict[str, Any], list[int]], TrainerChild]
 """Forks a trainer, given the coordinator's start note and the descriptors the child must close."""
 
 BEAT_SECONDS = 2.0
+SILENCE_SECONDS = 10.0
 TICK_SECONDS = 0.1
+JOIN_SECONDS = 30.0
+LOG_BYTES = 1500
+ANY_HOST = "*"
 log = logging.getLogger("umiak.worker")
 
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What one worker runs. `addresses` are its services: (address, holds dense blocks, holds rows)."""
+    """What one worker runs. `addresses` are its services: (address, holds dense blocks, holds rows).
+
+    The host `*` in an address stands for the address under which this worker reaches the coordinator.
+    """
 
     index: int
     workers: int
@@ -53,57 +63,86 @@ class WorkerPlan:
     log_period_server: int
     replacements: int
     """How often a lost trainer may be replaced while the others go on: asynchronous mode only."""
+    beside: tuple[str, ...] = ()
+    """Unix sockets of the same services, for this worker's own trainer."""
+    echo: bool = False
+    """Whether the server's log lines go to standard error too."""
+
+
+class Dismissed(UmiakError):
+    """The coordinator wants nothing more of this worker."""
 
 
 class Supervisor:
-    def __init__(self, plan: WorkerPlan, start_trainer: StartTrainer) -> None:
-        self.plan, self._start_trainer = plan, start_trainer
+    def __init__(self, plan: WorkerPlan, start_trainer: StartTrainer, channel: Channel) -> None:
+        self.plan, self._start_trainer, self.channel = plan, start_trainer, channel
         self.generation = -1
         self.server: subprocess.Popen[bytes] | None = None
         self.trainer: TrainerChild | None = None
         self._told: set[str] = set()
         self.note: dict[str, Any] = {}
         self.replaced = 0
-        member = Member(plan.job, 0, "worker", plan.index, plan.workers)
-        self.channel: Channel = hello.join(Address.parse(plan.coordinator), member, plan.token.encode(), None, 30.0)
+        self._kills = memory_kills()
+        self._local = Address.parse(plan.coordinator).is_unix
+        self.addresses = [(_own(address, channel), dense, rows) for address, dense, rows in plan.addresses]
 
-    def run(self) -> None:
-        """Obey until told to finish, or until the coordinator is gone."""
-        beat = time.monotonic()
+    def run(self, attend: Callable[[Supervisor], None] = lambda _: None) -> dict[str, Any]:
+        """Obey until told to finish, and return that note. A RetryError says that the coordinator is gone.
+
+        `attend` is called every now and then.
+        """
+        beat = heard = time.monotonic()
         try:
-            self._say({"type": "here"})
+            self.say({"type": "here"})
             while True:
                 watched: list[Any] = [self.channel.sock]
                 if self.trainer is not None and not self.trainer.closed:
                     watched.append(self.trainer.reports)
-                readable, _, _ = select.select(watched, [], [], TICK_SECONDS)
-                if self.channel.sock in readable and not self._obey(self.channel.receive().json()):
-                    return
+                select.select(watched, [], [], 0 if pending(self.channel) else TICK_SECONDS)
+                while (frame := arrived(self.channel)) is not None:
+                    heard = time.monotonic()
+                    note = note_of(frame)
+                    if note["type"] == "finish":
+                        return note
+                    self._obey(note)
                 if self.trainer is not None:
                     for event in self.trainer.events():
-                        self._say({"type": "event", "event": event})
+                        self.say({"type": "event", "event": event})
                 self._look_after()
-                if time.monotonic() - beat > BEAT_SECONDS:
-                    beat = time.monotonic()
-                    self._say({"type": "beat"})
-        except RetryError as error:
-            log.error("the job's coordinator is gone: %s", error)
+                now = time.monotonic()
+                if now - beat > BEAT_SECONDS:
+                    beat = now
+                    self.say({"type": "beat"})
+                # A local launcher may be suspended by its terminal; one on another machine that is silent is gone.
+                if not self._local and now - heard > SILENCE_SECONDS:
+                    raise RetryError(f"lost {self.channel.peer}: silent for {SILENCE_SECONDS:.0f} s")
+                attend(self)
         finally:
             self._end_processes()
 
-    def _obey(self, note: dict[str, Any]) -> bool:
-        """Do what the coordinator says; False to finish."""
+    def _obey(self, note: dict[str, Any]) -> None:
         kind = note["type"]
         if kind == "prepare":
             self._end_processes()
             self.generation, self._told = note["generation"], set()
             self._start_server()
         elif kind == "start" and note["generation"] == self.generation and self.plan.trainer is not None:
-            self.note, self.replaced = note, 0
-            self.trainer = self._start_trainer(note, self._descriptors())
+            beside = dict(zip((address for address, _, _ in self.addresses), self.plan.beside, strict=False))
+            services = [{**each, "address": beside.get(each["address"], each["address"])} for each in note["services"]]
+            self.note, self.replaced = {**note, "services": services}, 0
+            self.trainer = self._start_trainer(self.note, self._descriptors())
         elif kind == "stop" and self.trainer is not None:
             self.trainer.stop()
-        return kind != "finish"
+        elif kind == "dump":
+            self._dump()
+        elif kind == "waiting":
+            log.info("%s", note["text"])
+
+    def _dump(self) -> None:
+        """Have both processes write into their logs where they are."""
+        for pid in [each.pid for each in (self.trainer, self.server) if each is not None]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGUSR1)
 
     def _descriptors(self) -> list[int]:
         """What a child must not keep open: others notice this process's death by their end being closed."""
@@ -120,18 +159,20 @@ class Supervisor:
             job=plan.job,
             generation=self.generation,
             trainers=plan.trainers,
-            addresses=[address for address, _, _ in plan.addresses],
+            addresses=[address for address, _, _ in self.addresses],
+            beside=plan.beside,
             token=plan.token,
             tls=plan.tls,
             insecure=plan.insecure,
             log_file=str(plan.directory / "server.log"),
             log_period=plan.log_period_server,
+            echo=plan.echo,
         )
         self.server = subprocess.Popen(
             [sys.executable, "-m", "umiak.pserver"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=None if plan.echo else subprocess.DEVNULL,
         )
         assert self.server.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -139,9 +180,9 @@ class Supervisor:
             self.server.stdin.flush()
 
     def _ready(self) -> None:
-        services = [{"address": address, "dense": dense, "rows": rows} for address, dense, rows in self.plan.addresses]
+        services = [{"address": address, "dense": dense, "rows": rows} for address, dense, rows in self.addresses]
         self._told.add("ready")
-        self._say({"type": "ready", "services": services})
+        self.say({"type": "ready", "services": services})
 
     def _look_after(self) -> None:
         """Hear what the server says, and notice processes that have ended."""
@@ -152,13 +193,13 @@ class Supervisor:
             else:
                 self._ended("pserver", answer["exit_code"], answer["message"])
         if server is not None and server.poll() is not None:
-            self._ended("pserver", server.returncode, describe(server.returncode))
+            self._ended("pserver", server.returncode, self._describe(server.returncode))
         if self.trainer is not None and (ended := self.trainer.poll()) is not None:
             code, message = ended
             if code < 0 and self.replaced < self.plan.replacements:
-                self._replace(describe(code))
+                self._replace(self._describe(code))
             else:
-                self._ended("trainer", code, message or describe(code))
+                self._ended("trainer", code, message or self._describe(code))
 
     def _replace(self, cause: str) -> None:
         """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
@@ -166,15 +207,23 @@ class Supervisor:
         self.trainer.kill()
         self.replaced += 1
         text = f"the trainer of worker {self.plan.index} was {cause}; another takes its place, the others go on"
-        self._say({"type": "event", "event": {"event": "note", "text": text}})
+        self.say({"type": "event", "event": {"event": "note", "text": text}})
         self.trainer = self._start_trainer({**self.note, "resume": True, "replaces": True}, self._descriptors())
 
     def _ended(self, role: str, code: int, message: str) -> None:
         if role not in self._told:
             self._told.add(role)
-            self._say({"type": "ended", "role": role, "code": code, "message": message})
+            name = "train.log" if role == "trainer" else "server.log"
+            last = tail(self.plan.directory / name) if code else ""
+            self.say({"type": "ended", "role": role, "code": code, "message": message, "log": last})
 
-    def _say(self, note: dict[str, Any]) -> None:
+    def _describe(self, code: int) -> str:
+        kills, self._kills = self._kills, memory_kills()
+        if code == -signal.SIGKILL and self._kills > kills:
+            return "killed because it needed more memory than the container may use: give each worker more"
+        return describe(code)
+
+    def say(self, note: dict[str, Any]) -> None:
         self.channel.send(Kind.NOTE, {**note, "generation": self.generation})
 
     def _end_processes(self) -> None:
@@ -207,11 +256,56 @@ def describe(code: int) -> str:
     return f"ended with exit code {code}; its log says more"
 
 
-def main(plan: WorkerPlan, start_trainer: StartTrainer) -> int:
-    """A supervisor's whole life, in a process of its own."""
+def tail(path: Path) -> str:
+    """The last lines of a log, whole ones only."""
     try:
-        Supervisor(plan, start_trainer).run()
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return text if size <= LOG_BYTES else text.partition("\n")[2]
+
+
+def join(plan: WorkerPlan, tls: ssl.SSLContext | None, seconds: float) -> Channel:
+    """Connect to the coordinator. A peer that stops in the middle of a frame is not waited for long."""
+    member = Member(plan.job, 0, "worker", plan.index, plan.workers)
+    channel = hello.join(Address.parse(plan.coordinator), member, plan.token.encode(), tls, seconds)
+    channel.sock.settimeout(SILENCE_SECONDS)
+    return channel
+
+
+def arrived(channel: Channel) -> Frame | None:
+    """The next frame, if any of it is here."""
+    ready = pending(channel) or select.select([channel.sock], [], [], 0)[0]
+    return channel.receive() if ready else None
+
+
+def pending(channel: Channel) -> bool:
+    """Whether TLS has decrypted more than was asked for: the socket does not become readable for it."""
+    return isinstance(channel.sock, ssl.SSLSocket) and channel.sock.pending() > 0
+
+
+def note_of(frame: Frame) -> dict[str, Any]:
+    if frame.kind is Kind.ERROR:
+        error = described(frame.json())
+        dismissed = Dismissed(str(error))
+        dismissed.exit_code = error.exit_code
+        raise dismissed
+    return frame.json()
+
+
+def _own(address: str, channel: Channel) -> str:
+    host, _, port = address.rpartition(":")
+    return str(Address(channel.sock.getsockname()[0], int(port))) if host == ANY_HOST else address
+
+
+def main(plan: WorkerPlan, start_trainer: StartTrainer) -> int:
+    """The whole life of a local job's supervisor, in a process of its own."""
+    try:
+        Supervisor(plan, start_trainer, join(plan, None, JOIN_SECONDS)).run()
     except UmiakError as error:
-        log.error("%s", error)
+        log.error("the job's coordinator is gone: %s", error)
         return error.exit_code
     return 0

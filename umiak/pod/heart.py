@@ -1,0 +1,64 @@
+"""Keeps in touch with the coordinator while a pod is busy with something that cannot be interrupted by the clock."""
+
+from __future__ import annotations
+
+import _thread
+import logging
+import select
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from umiak.errors import UmiakError
+from umiak.wire.frames import Channel, Kind
+from umiak.worker.supervisor import BEAT_SECONDS, Dismissed, arrived, note_of, pending
+
+TICK_SECONDS = 0.2
+log = logging.getLogger("umiak.worker")
+
+
+class Heart:
+    """Beats in a thread as long as the block lasts. Interrupts the block (KeyboardInterrupt) if the job ends meanwhile."""
+
+    def __init__(self, channel: Channel, done: Callable[[], int]) -> None:
+        """`done()` is a number that grows as long as work gets on."""
+        self.channel, self._done = channel, done
+        self.finish: dict[str, Any] | None = None
+        self.dismissed: Dismissed | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> Heart:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        beat = 0.0
+        try:
+            while not self._ended.is_set():
+                if time.monotonic() - beat > BEAT_SECONDS:
+                    beat = time.monotonic()
+                    self.channel.send(Kind.NOTE, {"type": "beat", "done": self._done(), "generation": -1})
+                if not pending(self.channel):
+                    select.select([self.channel.sock], [], [], TICK_SECONDS)
+                while (frame := arrived(self.channel)) is not None:
+                    note = note_of(frame)
+                    if note["type"] == "finish":
+                        self.finish = note
+                        _thread.interrupt_main()
+                        return
+                    if note["type"] == "waiting":
+                        log.info("%s", note["text"])
+        except Dismissed as error:
+            self.dismissed = error
+            _thread.interrupt_main()
+        except UmiakError as error:
+            log.warning("%s; joining again once this is done", error)

@@ -1,0 +1,295 @@
+"""The life of a pod: join the job, fetch what is needed, be a worker, end together with the others.
+
+A pod outlives its coordinator: when that is gone, it ends its processes and waits for another. torch stays imported and
+the config loaded, so that a restart costs neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+from umiak import logs
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.pod import claim, environment, report, staging
+from umiak.pod.environment import Environment
+from umiak.pod.heart import Heart
+from umiak.pod.lead import Lead
+from umiak.pod.report import Outcome
+from umiak.spec.load import Loaded, load
+from umiak.wire import credentials
+from umiak.wire.frames import Channel, Kind
+from umiak.worker.conclusion import conclude
+from umiak.worker.forked import start_trainer, warm_up
+from umiak.worker.supervisor import ANY_HOST, Dismissed, Supervisor, WorkerPlan, arrived, join, note_of, tail
+
+TRY_SECONDS = 2.0
+PAUSE_SECONDS = 0.5
+REMIND_SECONDS = 10.0
+TRUST_SECONDS = 60.0
+"""For so long a refusal is not believed: a name may lead to another job's pod until its record has expired."""
+ANSWER_SECONDS = 15.0
+MARGIN_SECONDS = 10.0
+"""Of the grace period, kept for saying why this pod ends."""
+LEAD_SECONDS = 30.0
+log = logging.getLogger("umiak.worker")
+
+
+class Told(BaseException):
+    """This pod was told to end, while it was doing something that can simply be left."""
+
+
+class Over(Exception):
+    """The pod ends, with this outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.cause)
+        self.outcome = outcome
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The pod's exit code is the training's."""
+    path = Path(environ.get("UMIAK_TERMINATION_LOG") or "/dev/termination-log")
+    index = -1
+    try:
+        env = environment.read(environ)
+        index, path = env.index, env.termination_log
+        outcome = Pod(env).live()
+    except UmiakError as error:
+        outcome = Outcome(error.exit_code, str(error))
+    except Exception as error:
+        traceback.print_exc()
+        outcome = Outcome(UmiakError.exit_code, f"{type(error).__name__}: {error}")
+    if outcome.code:
+        message = report.termination(outcome, index)
+        log.error("%s", outcome.cause)
+        report.write_termination(path, message)
+        report.emit({"event": "failed", **message})
+    return outcome.code
+
+
+class Pod:
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        self.loaded: Loaded | None = None
+        self.lead: Lead | None = None
+        self._told_at: float | None = None
+        self._may_leave = True
+        self._said = False
+        self._begun = time.monotonic()
+        self._supervisor: Supervisor | None = None
+
+    def live(self) -> Outcome:
+        env = self.env
+        if claim.is_done(env.out, env.uid) and env.index:
+            return Outcome(0)
+        logs.setup(env.directory / "worker.log")
+        logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+        try:
+            # Before anything of the model is in memory: it needs none of it.
+            self.lead = Lead(env) if env.index == 0 else None
+            return self._work()
+        except Told:
+            return Outcome(RetryError.exit_code, "told to end before training began")
+        except Over as over:
+            return over.outcome
+        finally:
+            self._may_leave = False
+            if self.lead is not None:
+                self.lead.wait(LEAD_SECONDS)
+
+    def _work(self) -> Outcome:
+        self._phase("importing")
+        warm_up()
+        with tempfile.TemporaryDirectory(prefix="umiak-") as sockets:
+            plan = self._plan(Path(sockets))
+            while True:
+                channel = self._join(plan)
+                try:
+                    outcome = self._prepare(channel) or self._obey(plan, channel)
+                    break
+                except RetryError as error:
+                    log.error("the job's coordinator is gone: %s", error)
+                    if self.lead is not None and "silent" in str(error):
+                        self.lead.give_up()
+                finally:
+                    channel.close()
+        if outcome.code == 0 and self.env.index == 0 and self.loaded is not None:
+            self._conclude(self.loaded)
+        return outcome
+
+    def _plan(self, sockets: Path) -> WorkerPlan:
+        env, settings = self.env, self.env.settings
+        dense, sparse = settings.ports_num, settings.ports_num_for_sparse
+        numbers = range(dense + sparse)
+        services = ((f"{ANY_HOST}:{env.port + n}", n < dense, n >= dense or not sparse) for n in numbers)
+        return WorkerPlan(
+            index=env.index,
+            workers=env.workers,
+            job=env.job,
+            token=env.secret,
+            coordinator=env.coordinator,
+            trainers=env.workers,
+            trainer=env.index,
+            addresses=tuple(services),
+            tls=str(credentials.of_worker(env.credentials, env.index)),
+            insecure=False,
+            directory=env.directory,
+            log_period_server=settings.log_period_server,
+            replacements=settings.max_restarts if settings.mode == "async" else 0,
+            beside=tuple(f"unix:{sockets}/service-{number}" for number in numbers),
+            echo=True,
+        )
+
+    def _join(self, plan: WorkerPlan) -> Channel:
+        """Find the coordinator, as long as it takes and we may wait."""
+        env = self.env
+        assert plan.tls is not None
+        tls = credentials.client_context(Path(plan.tls))
+        begun = reminded = time.monotonic()
+        while True:
+            self._look_around()
+            try:
+                return join(plan, tls, TRY_SECONDS)
+            except UmiakError as error:
+                now = time.monotonic()
+                trusted = min(TRUST_SECONDS, env.wait_seconds)
+                if isinstance(error, InputError) and now - begun > trusted:
+                    raise
+                if now - begun > env.wait_seconds:
+                    cause = f"worker 0 did not come within {env.wait_seconds:.0f} s: {error}"
+                    raise Over(Outcome(RetryError.exit_code, cause, because_of=0)) from None
+                if now - reminded > REMIND_SECONDS:
+                    reminded = now
+                    log.info("waiting for worker 0, %.0f s more: %s", env.wait_seconds - (now - begun), error)
+                time.sleep(PAUSE_SECONDS)
+
+    def _look_around(self) -> None:
+        """What may have happened while nobody coordinates."""
+        self._reap()
+        if self._told_at is not None:
+            raise Over(Outcome(RetryError.exit_code, "told to end while waiting for the coordinator"))
+        if self.env.index and claim.is_done(self.env.out, self.env.uid):
+            raise Over(Outcome(0))
+        if self.lead is not None:
+            self.lead.watch()
+            if self.lead.code:
+                last = tail(self.env.out / "job.log")
+                cause = last.rstrip().rpartition("] ")[2] or "the coordinator failed; job.log says more"
+                raise Over(Outcome(self.lead.code, cause, {"worker": 0, "role": "coordinator", "log": last}))
+
+    def _prepare(self, channel: Channel) -> Outcome | None:
+        """Fetch and load, once; an outcome if that was in vain."""
+        if self.loaded is not None:
+            return None
+        target = Path.cwd() / "data"
+        heart = Heart(channel, lambda: staging.staged_bytes(target))
+        try:
+            with heart:
+                self.loaded = self._load(target)
+        except Told:
+            with contextlib.suppress(UmiakError):
+                channel.send(Kind.NOTE, {"type": "leaving", "generation": -1})
+            raise
+        except KeyboardInterrupt:
+            if heart.finish is None:
+                raise heart.dismissed or RetryError("interrupted") from None
+            return Outcome.of(heart.finish)
+        except UmiakError as error:
+            return self._confess(channel, error)
+        gc.collect()
+        gc.freeze()
+        return None
+
+    def _load(self, target: Path) -> Loaded:
+        env = self.env
+        staging.unpack(env.archive, Path.cwd())
+        if env.shards is not None:
+            self._phase("staging")
+            files = staging.stage(env.shards, env.index, env.workers, target)
+            log.info("staged %d files of shard %d from %s", files, env.index, env.shards)
+        self._phase("loading")
+        assert env.settings.config is not None
+        return load(Path.cwd() / env.settings.config, env.settings.config_args)
+
+    def _confess(self, channel: Channel, error: UmiakError) -> Outcome:
+        """Tell the others why this worker cannot take part; the coordinator says what follows."""
+        log.error("%s", error)
+        own = Outcome(error.exit_code, str(error))
+        deadline = time.monotonic() + ANSWER_SECONDS
+        with contextlib.suppress(UmiakError):
+            note = {"type": "failed", "code": error.exit_code, "message": str(error), "generation": -1}
+            channel.send(Kind.NOTE, note)
+            while time.monotonic() < deadline:
+                if (frame := arrived(channel)) is None:
+                    time.sleep(0.05)
+                elif (answer := note_of(frame))["type"] == "finish":
+                    return Outcome.of(answer)
+        return own
+
+    def _obey(self, plan: WorkerPlan, channel: Channel) -> Outcome:
+        loaded, settings = self.loaded, self.env.settings
+        assert loaded is not None
+        supervisor = Supervisor(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close), channel)
+        self._supervisor, self._may_leave, self._said = supervisor, False, False
+        try:
+            return Outcome.of(supervisor.run(self._attend))
+        except Dismissed as error:
+            return Outcome(error.exit_code, str(error), because_of=-1)
+        finally:
+            self._supervisor, self._may_leave = None, True
+
+    def _attend(self, supervisor: Supervisor) -> None:
+        """Between two looks at the worker's processes."""
+        self._reap()
+        if self.lead is not None:
+            self.lead.watch()
+        if self._told_at is None:
+            return
+        if not self._said:
+            self._said = True
+            log.info("told to end: asking for a checkpoint of all workers")
+            supervisor.say({"type": "leaving"})
+        seconds = max(self.env.grace_seconds - MARGIN_SECONDS, self.env.grace_seconds / 2)
+        if time.monotonic() - self._told_at > seconds:
+            cause = f"told to end; no checkpoint was written within {seconds:.0f} s, the last one before it counts"
+            raise Over(Outcome(RetryError.exit_code, cause))
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._told_at = time.monotonic()
+        if self._may_leave:
+            self._may_leave = False
+            raise Told
+
+    def _reap(self) -> None:
+        """The first process of a container inherits what its descendants leave behind."""
+        supervisor = self._supervisor
+        processes = (supervisor.trainer, supervisor.server, self.lead) if supervisor else (self.lead,)
+        known = {process.pid for process in processes if process is not None}
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if ended.si_pid in known:
+                    return
+                os.waitpid(ended.si_pid, 0)
+
+    def _conclude(self, loaded: Loaded) -> None:
+        """The model is there already: what goes wrong now is told, but does not make the training fail."""
+        try:
+            report.emit(conclude(self.env.out, loaded, time.monotonic() - self._begun, ""))
+        except Exception:
+            log.exception("the curves could not be drawn")
+
+    def _phase(self, phase: str) -> None:
+        report.emit({"event": "phase", "worker": self.env.index, "phase": phase})

@@ -1,0 +1,41 @@
+"""What a pod fetches before its worker can start: the config directory, and its shard of the data."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from umiak.data import shards
+from umiak.errors import InputError, RetryError
+
+
+def unpack(archive: Path, directory: Path) -> None:
+    """Unpack the config directory that came with the job."""
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(directory, filter="data")
+    except FileNotFoundError:
+        raise InputError(f"{archive} is missing: the job's ConfigMap is not mounted there") from None
+    except (tarfile.TarError, EOFError) as error:
+        raise InputError(f"{archive} cannot be unpacked: {error}") from None
+    except OSError as error:
+        raise RetryError(f"cannot unpack {archive} into {directory}: {error.strerror or error}") from None
+
+
+def stage(root: Path, index: int, workers: int, target: Path) -> int:
+    """Copy this worker's shard beside its config and check it against the manifest; the number of files."""
+    try:
+        return shards.stage(root, index, workers, target)
+    except OSError as error:
+        raise RetryError(f"cannot copy shard {index} of {root} to {target}: {error.strerror or error}") from None
+
+
+def staged_bytes(target: Path) -> int:
+    """How much is there by now."""
+    total = 0
+    for path in target.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            continue
+    return total

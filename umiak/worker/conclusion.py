@@ -1,0 +1,43 @@
+"""What is made of a run when its training is over: its curves, and one event that sums it up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from umiak.spec.load import Loaded
+from umiak.trainer.curves import draw
+
+
+def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[str, Any]:
+    """Draw the curves; the `done` event. `snapshot` is the last one that was written, if it is known."""
+    baseline = _baseline(loaded)
+    if baseline is not None:
+        with (out / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"event": "baseline", "baseline": baseline, "round": 0}) + "\n")
+    plot = out / "curves.png"
+    draw(out / "metrics.jsonl", plot)
+    passes = _finished_passes(out)
+    return {
+        "event": "done",
+        "seconds": seconds,
+        "snapshot": snapshot or str(max(out.glob("pass-*"), default="")),
+        "plot": str(plot),
+        "passes": [passes[key] for key in sorted(passes)],
+        "baseline": baseline,
+    }
+
+
+def _finished_passes(out: Path) -> dict[int, dict[str, Any]]:
+    path = out / "metrics.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {event["pass"]: event for event in events if event["event"] == "pass"}
+
+
+def _baseline(loaded: Loaded) -> dict[str, Any] | None:
+    baseline = loaded.config.baseline
+    if baseline is None:
+        return None
+    value = baseline.value() if callable(baseline.value) else baseline.value
+    return {"name": baseline.name, "metric": baseline.metric, "value": float(value)}
