@@ -1,19 +1,21 @@
-"""`umiak data fetch | split | verify`: get data sets, and cut them into shards."""
+"""`umiak data fetch | split | verify | submit`: get data sets, and cut them into shards, here or on a cluster."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umiak.cli.arguments import Parser
+from umiak.cli.bar import bar
+from umiak.cli.kube import add_options, connect, with_extra
+from umiak.errors import InputError, RetryError
 
 if TYPE_CHECKING:
     from umiak.data.shards import Manifest
 
 LAYOUTS = ("2017", "2016")
+JOB_FILE = "job.yaml"
 
 
 def run(argv: list[str]) -> int:
@@ -40,21 +42,40 @@ def _parser() -> argparse.ArgumentParser:
     )
     split.add_argument("source", metavar="SOURCE", help="a file or a directory, or http(s):// or s3://")
     split.add_argument("out", type=Path, metavar="OUT", help="where the shards and their manifest go")
-    split.add_argument("--shards", type=int, required=True, metavar="N", help="how many, one per trainer")
-    split.add_argument(
-        "--layout", choices=LAYOUTS, default="2017", help="OUT/i/data (2017, default) or OUT/data/i (2016)"
-    )
-    split.add_argument(
-        "--whole", action="append", default=[], metavar="PATTERN", help="files that all shards get whole"
-    )
-    split.add_argument("--header", action="store_true", help="the first line of .csv and .tsv names columns")
-    split.add_argument("--overwrite", action="store_true", help="replace shards of something else")
+    _how(split)
     split.set_defaults(verb=_split)
 
     verify = verbs.add_parser("verify", help="read all shards and compare them with their manifest")
     verify.add_argument("out", type=Path, metavar="OUT", help="what umiak data split wrote")
     verify.set_defaults(verb=_verify)
+
+    submit = verbs.add_parser(
+        "submit",
+        help="split on the cluster, onto a volume",
+        description="Runs umiak data split as a Job with the volume mounted. Interrupted, the same command comes back to it; "
+        "a pod that is lost is replaced and goes on where it stopped.",
+    )
+    submit.add_argument("source", metavar="SOURCE", help="http(s)://, s3://, or a path on the volume")
+    submit.add_argument("out", metavar="OUT", help="a directory on the volume")
+    _how(submit)
+    submit.add_argument("--claim", help=f"the volume's claim (default: of {JOB_FILE}, else efsvol)")
+    submit.add_argument("--image", help=f"the runtime image (default: of {JOB_FILE})")
+    submit.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="environment of the pod")
+    add_options(submit)
+    submit.set_defaults(verb=_submit)
     return parser
+
+
+def _how(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many, one per trainer")
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="2017", help="OUT/i/data (2017, default) or OUT/data/i (2016)"
+    )
+    parser.add_argument(
+        "--whole", action="append", default=[], metavar="PATTERN", help="files that all shards get whole"
+    )
+    parser.add_argument("--header", action="store_true", help="the first line of .csv and .tsv names columns")
+    parser.add_argument("--overwrite", action="store_true", help="replace shards of something else")
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -69,15 +90,62 @@ def _split(options: argparse.Namespace) -> int:
 
     how = (options.shards, options.layout, options.whole, options.header)
     if remote.is_remote(options.source):
-        with _progress() as show:
+        with bar("splitting") as show:
             _table(remote.split(options.source, options.out, *how, options.overwrite, show))
         return 0
     plan = split.plan(Path(options.source), *how)
     print(f"splitting {', '.join(plan.split)}; whole in every shard: {', '.join(plan.whole) or 'nothing'}")
-    with _progress() as show:
+    with bar("splitting") as show:
         manifest = split.split(plan, options.out, options.overwrite, show)
     _table(manifest)
     return 0
+
+
+def _submit(options: argparse.Namespace) -> int:
+    return with_extra("data submit", lambda: _submitted(options))
+
+
+def _submitted(options: argparse.Namespace) -> int:
+    from umiak.launch.kube import data
+    from umiak.spec import yamlfile
+    from umiak.spec.job import CLAIM, JobSpec
+
+    spec = yamlfile.load(Path(JOB_FILE), JobSpec) if Path(JOB_FILE).exists() else None
+    image = options.image or (spec.image if spec else None)
+    if image is None:
+        raise InputError(f"umiak data submit needs an --image to run, or a {JOB_FILE} here that names one")
+    split = data.Split(
+        options.source,
+        options.out,
+        options.shards,
+        options.claim or (spec.claim if spec else CLAIM),
+        image,
+        options.layout,
+        tuple(options.whole),
+        options.header,
+        options.overwrite,
+        dict(_pair(text) for text in options.env),
+    )
+    api, namespace = connect(options, spec.namespace if spec else None)
+    with api:
+        new = data.submit(api, namespace, split)
+        print(f"job {split.name} {'submitted' if new else 'is at work already'}", flush=True)
+        try:
+            for line in data.follow(api, namespace, split.name, lambda text: print(text, flush=True))[
+                -split.shards - 1 :
+            ]:
+                print(line)
+        except KeyboardInterrupt:
+            raise RetryError("the job goes on in the cluster; the same command comes back to it") from None
+        data.delete(api, namespace, split.name)
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--env {text}: write NAME=VALUE")
+    return name, value
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -85,18 +153,6 @@ def _verify(options: argparse.Namespace) -> int:
 
     _table(shards.verify(options.out))
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("splitting")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _table(manifest: Manifest) -> None:

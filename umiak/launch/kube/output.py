@@ -83,6 +83,27 @@ def listing(visit: Visit, directory: str) -> list[File]:
     return files
 
 
+@dataclass(frozen=True)
+class Group:
+    """One thing a user would name: a pass, a worker's logs, the checkpoints, a file at the top."""
+
+    name: str
+    count: int
+    bytes: int
+    time: float
+
+
+def groups(files: list[File]) -> list[Group]:
+    found: dict[str, list[File]] = {}
+    for file in files:
+        first, slash, _ = file.path.partition("/")
+        found.setdefault(first + slash, []).append(file)
+    return [
+        Group(name, len(members), sum(file.size for file in members), max(file.time for file in members))
+        for name, members in found.items()
+    ]
+
+
 def chosen(files: list[File], pass_id: int | None) -> list[File]:
     """What a pull brings: everything but checkpoints, or of the passes one alone."""
     files = [file for file in files if not file.is_checkpoint]

@@ -1,0 +1,35 @@
+"""How far a long copy is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+LINE_SECONDS = 5.0
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Gives a function to call with the bytes that are done, and all of them."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    console = Console()
+    if not console.is_terminal:
+        yield _Lines(title)
+        return
+    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class _Lines:
+    def __init__(self, title: str) -> None:
+        self._title, self._spoke = title, time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._spoke >= LINE_SECONDS:
+            self._spoke = time.monotonic()
+            print(f"{self._title}: {100 * done // max(total, 1)} % of {total:,} bytes", flush=True)
