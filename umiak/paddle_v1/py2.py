@@ -25,6 +25,7 @@ _SYNTAX = (
 _LITERAL = re.compile(r"([uUbBrR]*)(\"\"\"|'''|\"|')(.*)\2", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _BACKSLASH_NOT_U = re.compile(r"\\(?!u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
+_FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[ \t]+([^#\n(]+|\([^)]*\))", re.MULTILINE)
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 # Special methods under their new names, where a class defines only the old one.
 _RENAMED = {"next": "__next__", "__div__": "__truediv__", "__idiv__": "__itruediv__", "__rdiv__": "__rtruediv__"}
@@ -60,9 +61,8 @@ def compile_python2(data: bytes, filename: str) -> CodeType:
     if "\0" in text:
         raise SyntaxError("it contains zero bytes", (filename, text[: text.index("\0")].count("\n") + 1, 0, ""))
     tree = _parse(text if text.endswith("\n") else f"{text}\n", filename)
-    unicode_literals = re.search(r"^from\s+__future__\s+import\s.*\bunicode_literals\b", text, re.MULTILINE) is not None
-    true_division = re.search(r"^from\s+__future__\s+import\s.*\bdivision\b", text, re.MULTILINE) is not None
-    lines = _modernise(tree, encoding, unicode_literals)
+    future = set(re.findall(r"\w+", " ".join(_FUTURE.findall(text))))
+    lines = _modernise(tree, encoding, "unicode_literals" in future)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -74,7 +74,7 @@ def compile_python2(data: bytes, filename: str) -> CodeType:
             if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias):
                 node.lineno = lines.get(node.lineno, node.lineno)
                 node.end_lineno = max(node.lineno, lines.get(node.end_lineno or 0, node.lineno))
-        meaning = ast.fix_missing_locations(_Meaning(true_division, filename).visit(module))
+        meaning = ast.fix_missing_locations(_Meaning(future, filename).visit(module))
         return compile(meaning, filename, "exec", dont_inherit=True)
 
 
@@ -100,7 +100,8 @@ def _parse(text: str, filename: str) -> Any:
         return tool.refactor_string(text, filename)
     except ParseError as error:
         line = error.context[1][0]
-        said = "it ends too early" if not (error.value or "").strip() else f"{error.value!r} is not expected here"
+        ends = {"": "the file ends too early", "\n": "the line ends too early"}
+        said = ends.get(error.value or "", f"{error.value!r} is not expected here")
         raise SyntaxError(said, (filename, line, error.context[1][1], "")) from None
     except TokenError as error:
         message, (line, column) = error.args
@@ -171,8 +172,9 @@ def _encoding(data: bytes) -> str:
 class _Meaning(ast.NodeTransformer):
     """Puts calls where the same text means something else in Python 3."""
 
-    def __init__(self, true_division: bool, filename: str) -> None:
-        self.true_division, self.filename = true_division, filename
+    def __init__(self, future: set[str], filename: str) -> None:
+        self.true_division, self.print_statement = "division" in future, "print_function" not in future
+        self.filename = filename
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -199,8 +201,10 @@ class _Meaning(ast.NodeTransformer):
         self.generic_visit(node)
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr in METHODS:
-            node.args = [called.value, ast.copy_location(ast.Constant(called.attr), node), *node.args]
-            node.func = ast.copy_location(ast.Name("__py2_call__", ast.Load()), node)
+            node.args = [called.value, *node.args]
+            node.func = ast.copy_location(ast.Name(f"__py2_{called.attr}__", ast.Load()), node)
+        elif isinstance(called, ast.Name) and called.id == "print" and self.print_statement:
+            called.id = "__py2_print__"
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:

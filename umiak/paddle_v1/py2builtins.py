@@ -10,6 +10,7 @@ import builtins
 import functools
 import itertools
 import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO
 
 from umiak.paddle_v1 import py2text
 
+_TO_TEXT = operator.methodcaller("decode", "latin-1")
 _MAPPINGS = ("keys", "values", "items")
 _ITERATED = {f"{prefix}{name}": name for prefix in ("iter", "view") for name in _MAPPINGS}
 
@@ -25,14 +27,11 @@ _ITERATED = {f"{prefix}{name}": name for prefix in ("iter", "view") for name in 
 class File:
     """What open() gives in Python 2: lines and pieces are byte strings, in every mode."""
 
-    softspace = 0
-
     def __init__(self, raw: BinaryIO, name: str = "", mode: str = "r") -> None:
         self.raw, self.name, self.mode = raw, name, mode
 
     def __iter__(self) -> Iterator[str]:
-        for line in self.raw:
-            yield line.decode("latin-1")
+        return map(_TO_TEXT, self.raw)
 
     def __next__(self) -> str:
         return next(self.raw).decode("latin-1")
@@ -103,37 +102,51 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "b")
 
 
-def call(owner: Any, name: str, *arguments: Any, **named: Any) -> Any:
-    """`owner.name(…)` where the name means something else in Python 3."""
-    if isinstance(owner, str):
-        if name == "decode":
-            return py2text.decode(owner, *arguments, **named)
-        if name == "encode":
-            return py2text.encode(owner, *arguments, **named)
-        if name == "translate":
-            return _translate(owner, *arguments)
-        return py2text.bytewise(owner, name, *arguments, **named)
-    if isinstance(owner, dict):
-        if name in _MAPPINGS:
-            given = getattr(owner, name)(*arguments)
-            return given if isinstance(given, list) else list(given)
-        if not hasattr(owner, name):
-            if name == "has_key":
-                return arguments[0] in owner
-            if name in _ITERATED:
-                view = getattr(owner, _ITERATED[name])()
-                return iter(view) if name.startswith("iter") else view
-    if name == "next" and not hasattr(owner, "next"):
-        return next(owner)
-    if name == "sort" and isinstance(owner, list):
-        return owner.sort(**_sorting(*arguments, **named))
-    return getattr(owner, name)(*arguments, **named)
+def method(name: str) -> Callable[..., Any]:
+    """`owner.name(…)` as a function of the owner, for a name that means something else in Python 3."""
+    plain = getattr(str, name, None) if name in py2text.BYTEWISE else None
+
+    def call(owner: Any, *arguments: Any, **named: Any) -> Any:
+        if type(owner) is str and plain is not None and owner.isascii():
+            return plain(owner, *arguments, **named)
+        if isinstance(owner, str):
+            return _of_text(owner, name, arguments, named)
+        if isinstance(owner, dict) and (name in _MAPPINGS or not hasattr(owner, name)):
+            return _of_dict(owner, name, arguments)
+        if name == "next" and not hasattr(owner, "next"):
+            return next(owner)
+        if name == "sort" and isinstance(owner, list):
+            return owner.sort(**_sorting(*arguments, **named))
+        return getattr(owner, name)(*arguments, **named)
+
+    return call
 
 
-# The methods that go through `call`.
+# The methods that are called so.
 METHODS = frozenset(
     {*py2text.BYTEWISE, "decode", "encode", "translate", *_MAPPINGS, *_ITERATED, "has_key", "next", "sort"}
 )
+
+
+def _of_text(text: str, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    if name == "decode":
+        return py2text.decode(text, *arguments, **named)
+    if name == "encode":
+        return py2text.encode(text, *arguments, **named)
+    if name == "translate":
+        return _translate(text, *arguments)
+    return py2text.bytewise(text, name, *arguments, **named)
+
+
+def _of_dict(owner: dict[Any, Any], name: str, arguments: tuple[Any, ...]) -> Any:
+    if name in _MAPPINGS:
+        return list(getattr(owner, name)(*arguments))
+    if name == "has_key":
+        return arguments[0] in owner
+    if name in _ITERATED:
+        view = getattr(owner, _ITERATED[name])()
+        return iter(view) if name.startswith("iter") else view
+    return getattr(owner, name)(*arguments)
 
 
 def _translate(text: str, table: Any, deleted: str = "") -> str:
@@ -177,12 +190,33 @@ def _round(number: float, digits: int = 0) -> float:
     return math.copysign(math.floor(abs(number) * scale + 0.5) / scale, number)
 
 
-def _print(*values: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False) -> None:
-    text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
-    out = sys.stdout if file is None else file
-    out.write(text if isinstance(out, File) else py2text.shown(text))
-    if flush:
-        out.flush()
+class _Print:
+    """The print statement. One that ends in a comma leaves a blank to be written only if more follows on the line."""
+
+    def __init__(self) -> None:
+        self._waiting: set[int] = set()
+
+    def __call__(self, *values: Any, end: str = "\n", file: Any = None) -> None:
+        out = sys.stdout if file is None else file
+        blank = " " if id(out) in self._waiting and values else ""
+        self._waiting.discard(id(out))
+        if end == " ":
+            self._waiting.add(id(out))
+            end = ""
+        _write(out, blank + " ".join(map(_as_text, values)) + end)
+
+
+def _print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None) -> None:
+    """The print function, where a file asks for it."""
+    _write(sys.stdout if file is None else file, sep.join(map(_as_text, values)) + end)
+
+
+def _write(out: Any, text: str) -> None:
+    out.write(text if out not in (sys.stdout, sys.stderr) else py2text.shown(text))
+
+
+def _as_text(value: Any) -> str:
+    return ascii(value) if isinstance(value, list | tuple | dict | set) else str(value)
 
 
 def _cmp(a: Any, b: Any) -> int:
@@ -211,7 +245,8 @@ def namespace() -> dict[str, Any]:
         **vars(builtins),
         "__py2_div__": division,
         "__py2_idiv__": division_in_place,
-        "__py2_call__": call,
+        **{f"__py2_{name}__": method(name) for name in METHODS},
+        "__py2_print__": _Print(),
         "__py2_unicode__": py2text.decoded,
         "apply": lambda function, arguments=(), named=None: function(*arguments, **(named or {})),
         "basestring": py2text.basestring,
@@ -228,6 +263,7 @@ def namespace() -> dict[str, Any]:
         "raw_input": input,
         "reduce": functools.reduce,
         "reload": lambda module: module,
+        "repr": ascii,
         "round": _round,
         "sorted": _sorted,
         "unichr": lambda code: py2text.decoded(chr(code)),
