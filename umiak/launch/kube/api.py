@@ -262,6 +262,8 @@ class Api:
                 f"the certificate-authority of context {access.context!r} is not a certificate; write the kubeconfig anew"
             ) from None
         if access.insecure:
+            # The kubeconfig says so; a warning with every request would not make it safer.
+            urllib3.disable_warnings(exceptions.InsecureRequestWarning)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if credentials.certificate:
@@ -302,7 +304,8 @@ class Api:
                 raise RetryError(f"the proxy before {where} does not answer: check proxy-url or HTTPS_PROXY") from None
             if isinstance(cause, exceptions.SSLError):
                 raise self._no_trust(str(cause)) from None
-            if isinstance(cause, exceptions.TimeoutError):
+            # To urllib3 a refused connection is a kind of timeout; to a user it is not.
+            if isinstance(cause, exceptions.TimeoutError) and not isinstance(cause, exceptions.NewConnectionError):
                 raise RetryError(
                     f"{where} does not answer: check the network, the VPN and that the cluster runs"
                 ) from None
@@ -378,7 +381,7 @@ def _forbidden(message: str, where: str) -> str:
 def _plain(error: BaseException) -> str:
     """The last, most telling part of `<urllib3…>: Failed to establish a new connection: [Errno 111] Connection refused`."""
     text = str(error.args[-1] if error.args else error)
-    return re.sub(r"^.*\[Errno -?\d+\] ", "", text).strip().rstrip(")")
+    return re.sub(r"^.*\[Errno -?\d+\] | \(_ssl\.c:\d+\)", "", text).strip().rstrip(")")
 
 
 def _proxy_of_environment(server: str) -> str | None:
