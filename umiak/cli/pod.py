@@ -1,4 +1,7 @@
-"""`umiak pod`: what a pod of a job runs. It is started by Kubernetes, told everything by its environment."""
+"""`umiak pod`: what a pod of a job runs. It is started by Kubernetes, told everything by its environment.
+
+`umiak pod tutorial 2016|2017 FLAGS` and `umiak pod data` are for the images that stand in for those of the old tutorials.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,19 @@ from umiak.errors import InputError
 
 
 def run(argv: list[str]) -> int:
-    if argv:
-        raise InputError(
-            f"umiak pod takes no arguments, and was given {argv[0]!r}; docs/pod-contract.md says what it reads"
-        )
+    match argv:
+        case []:
+            from umiak.pod.main import main
 
-    from umiak.pod.main import main
+            return main(os.environ)
+        case ["tutorial", ("2016" | "2017") as generation, *flags]:
+            from umiak.pod import tutorial
 
-    return main(os.environ)
+            return tutorial.main(os.environ, generation, flags)
+        case ["data"]:
+            from umiak.pod import tutorial_data
+
+            return tutorial_data.main(os.environ)
+    raise InputError(
+        f"umiak pod takes no arguments, and was given {argv[0]!r}; docs/pod-contract.md says what it reads"
+    )

@@ -26,7 +26,8 @@ class Environment:
     coordinator: str
     port: int
     settings: Settings
-    archive: Path
+    archive: Path | None
+    """The packed config directory; None if it is in the working directory already."""
     credentials: Path
     shards: Path | None
     wait_seconds: float

@@ -213,7 +213,8 @@ class Pod:
 
     def _load(self, target: Path) -> Loaded:
         env = self.env
-        staging.unpack(env.archive, Path.cwd())
+        if env.archive is not None:
+            staging.unpack(env.archive, Path.cwd())
         if env.shards is not None:
             self._phase("staging")
             files = staging.stage(env.shards, env.index, env.workers, target)

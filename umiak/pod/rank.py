@@ -48,7 +48,7 @@ class Waiting:
 def place(answer: Mapping[str, Any], pod: str, expected: int) -> Place | Waiting:
     """Where `pod` stands once `expected` pods of its own Job object run. Pods of earlier runs, and ended ones, do not count."""
     pods = answer.get("items") or []
-    mine = next((item for item in pods if item["metadata"]["name"] == pod), None)
+    mine = _named(answer, pod)
     if mine is None:
         return Waiting(f"the API server does not list this pod, {pod}, among those of its job")
     run = _run_of(mine)
@@ -70,13 +70,27 @@ def place(answer: Mapping[str, Any], pod: str, expected: int) -> Place | Waiting
     return Place(rank, tuple(item["status"]["podIP"] for item in by_address), run)
 
 
-def discover(ask: Ask, pod: str, expected: int, seconds: float, say: Callable[[str], None]) -> Place:
-    """Ask until the place is known, `seconds` at most. Says what it waits for whenever that changes."""
+def discover(
+    ask: Ask,
+    pod: str,
+    expected: int,
+    seconds: float,
+    say: Callable[[str], None],
+    on_run: Callable[[str], None] = lambda run: None,
+) -> Place:
+    """Ask until the place is known, `seconds` at most. Says what it waits for whenever that changes.
+
+    `on_run` is called with what this run is called, before anybody is waited for.
+    """
     deadline = time.monotonic() + seconds
     told = ""
     while True:
         try:
-            found = place(ask(), pod, expected)
+            answer = ask()
+            mine = _named(answer, pod)
+            if mine is not None:
+                on_run(_run_of(mine))
+            found = place(answer, pod, expected)
         except RetryError as error:
             found = Waiting(str(error))
         if isinstance(found, Place):
@@ -125,6 +139,10 @@ def _refused(code: int, namespace: str) -> UmiakError:
     if code == 401:
         return InputError("the API server does not accept this pod's token; delete the Job and create it again")
     return RetryError(f"the API server answered with status {code}")
+
+
+def _named(answer: Mapping[str, Any], pod: str) -> Mapping[str, Any] | None:
+    return next((item for item in answer.get("items") or [] if item["metadata"]["name"] == pod), None)
 
 
 def _run_of(pod: Mapping[str, Any]) -> str:

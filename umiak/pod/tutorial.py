@@ -1,0 +1,211 @@
+"""The training pod of the 2016 and 2017 tutorials, whose YAML runs as it was written: not an Indexed Job, no certificates.
+
+Its rank is its place among its peers' addresses; rank 0 writes the keys of the job on the volume. From there on it is a
+pod like any other, except that a lost pod ends the job: a new one would have another address.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.files import write_json
+from umiak.pod import rank, report
+from umiak.pod.environment import Environment
+from umiak.pod.main import Pod
+from umiak.pod.report import Outcome
+from umiak.spec.flags import parse
+from umiak.spec.settings import Settings
+from umiak.wire import credentials
+
+WAIT_SECONDS = 600.0
+KEY_SECONDS = 120.0
+GRACE_SECONDS = 30.0
+HOME = Path("/root")
+STATE = ".umiak"
+"""Keys and the end of runs, in the job's directory on the volume."""
+TERMINATION_LOG = Path("/dev/termination-log")
+ADVICE = "umiak job submit makes a job that recovers from this by itself"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The environment of the old pods, typed. The generations differ in where the config goes."""
+
+    generation: str
+    job: str
+    directory: Path
+    namespace: str
+    config_directory: str
+    port: int
+    ports: int
+    sparse_ports: int
+    trainers: int
+    threads: int
+    api: tuple[str, str]
+
+    @property
+    def out(self) -> Path:
+        return self.directory / "output"
+
+
+def read(environ: Mapping[str, str], generation: str) -> Contract:
+    job = _text(environ, "JOB_NAME")
+    return Contract(
+        generation=generation,
+        job=job,
+        directory=Path(_text(environ, "JOB_PATH")) / job,
+        namespace=_text(environ, "JOB_NAMESPACE"),
+        config_directory=_text(environ, "TRAIN_CONFIG_DIR").strip("/"),
+        port=_number(environ, "CONF_PADDLE_PORT"),
+        ports=_number(environ, "CONF_PADDLE_PORTS_NUM"),
+        sparse_ports=_number(environ, "CONF_PADDLE_PORTS_NUM_SPARSE", least=0),
+        trainers=_number(environ, "CONF_PADDLE_GRADIENT_NUM"),
+        threads=_number(environ, "TRAINER_COUNT") if generation == "2017" else 4,
+        api=(_text(environ, "KUBERNETES_SERVICE_HOST"), _text(environ, "KUBERNETES_SERVICE_PORT_HTTPS")),
+    )
+
+
+def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> int:
+    """`flags` are those of the old start.sh. The exit code is the training's."""
+    index, state = -1, None
+    try:
+        contract = read(environ, generation)
+        place = _place(contract)
+        index, state = place.rank, contract.directory / STATE / place.run
+        outcome = Pod(_environment(contract, place, _settings(contract, flags), state)).live()
+        if outcome.code:
+            outcome = replace(outcome, cause=f"{outcome.cause}; {ADVICE}")
+    except UmiakError as error:
+        outcome = Outcome(error.exit_code, str(error))
+    if outcome.code:
+        print(f"umiak: {outcome.cause}", file=sys.stderr, flush=True)
+        report.write_termination(TERMINATION_LOG, report.termination(outcome, index))
+        _remember(state, outcome)
+    return outcome.code
+
+
+def _place(contract: Contract) -> rank.Place:
+    ask = rank.in_cluster(*contract.api, contract.namespace, contract.job)
+
+    def recall(run: str) -> None:
+        """The Job makes new pods when the first ones fail; they cannot take their place."""
+        try:
+            ended = json.loads((contract.directory / STATE / run / "ended.json").read_text())
+        except (OSError, ValueError):
+            return
+        error = UmiakError(f"this job has ended already: {ended['cause']}")
+        error.exit_code = ended["code"]
+        raise error
+
+    return rank.discover(ask, socket.gethostname(), contract.trainers, WAIT_SECONDS, _say, recall)
+
+
+def _remember(state: Path | None, outcome: Outcome) -> None:
+    if state is not None and state.is_dir() and not (state / "ended.json").exists():
+        write_json(state / "ended.json", {"code": outcome.code, "cause": outcome.cause})
+
+
+def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
+    settings = parse("train", list(flags))
+    for warning in settings.warnings:
+        _say(warning)
+    if contract.out.exists() and any(contract.out.iterdir()):
+        _say(f"warning: {contract.out} holds an earlier run; it is overwritten")
+    return replace(
+        settings,
+        workers=contract.trainers,
+        trainer_count=contract.threads,
+        ports_num=contract.ports,
+        ports_num_for_sparse=contract.sparse_ports,
+        port=contract.port,
+        save_dir=contract.out,
+        overwrite=True,
+        own_data=True,
+        max_restarts=0,
+        local=False,
+    )
+
+
+def _environment(contract: Contract, place: rank.Place, settings: Settings, state: Path) -> Environment:
+    token = _keys(state, place.rank, contract.trainers)
+    _copy_config(contract, settings)
+    return Environment(
+        job=contract.job,
+        uid=place.run,
+        index=place.rank,
+        workers=contract.trainers,
+        token=token,
+        coordinator=f"{_host(place.hosts[0])}:{contract.port - 1}",
+        port=contract.port,
+        settings=settings,
+        archive=None,
+        credentials=state,
+        shards=contract.directory,
+        wait_seconds=WAIT_SECONDS,
+        grace_seconds=GRACE_SECONDS,
+        termination_log=TERMINATION_LOG,
+    )
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _keys(state: Path, me: int, workers: int) -> str:
+    """Rank 0 writes a certificate for each rank and a token, readable for their owner alone; the others wait for them."""
+    token = state / "token"
+    if me == 0 and not token.exists():
+        shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(parents=True, mode=0o700)
+        credentials.write(state, workers)
+        draft = state / ".token"
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_hex(32))
+        draft.rename(token)
+    deadline = time.monotonic() + KEY_SECONDS
+    while not token.exists():
+        if time.monotonic() > deadline:
+            raise RetryError(f"rank 0 has not written the job's keys to {state} within {KEY_SECONDS:.0f} s")
+        time.sleep(0.2)
+    return token.read_text()
+
+
+def _copy_config(contract: Contract, settings: Settings) -> None:
+    """In 2016 the directory itself went to /root, in 2017 its content; training runs where the config is."""
+    source = contract.directory / contract.config_directory
+    if not source.is_dir():
+        raise InputError(f"TRAIN_CONFIG_DIR={contract.config_directory}: there is no directory {source} on the volume")
+    target = HOME / contract.config_directory if contract.generation == "2016" else HOME
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    os.chdir(target)
+    assert settings.config is not None
+    if not settings.config.exists():
+        found = ", ".join(sorted(path.name for path in target.glob("*.py"))) or "none"
+        raise InputError(f"{source} has no {settings.config}; Python files there: {found}")
+
+
+def _say(text: str) -> None:
+    print(f"umiak: {text}", file=sys.stderr, flush=True)
+
+
+def _text(environ: Mapping[str, str], name: str) -> str:
+    if not environ.get(name):
+        raise InputError(f"{name} is not set: the pod's environment must have it, as in the tutorial's YAML")
+    return environ[name]
+
+
+def _number(environ: Mapping[str, str], name: str, least: int = 1) -> int:
+    text = _text(environ, name)
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise InputError(f"{name}={text!r} is not a whole number of at least {least}")
+    return int(text)
