@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,7 @@ class ParameterAttribute:
             )
         if self.initial_min is not None and self.initial_max is not None:
             return Uniform(float(self.initial_min), float(self.initial_max))
-        return Normal(0.0, fan_in**-0.5)
+        return Normal(0.0, 1.0 / math.sqrt(fan_in))
 
 
 NO_BIAS_START = ParameterAttribute(initial_std=0.0, initial_mean=0.0)
