@@ -1,0 +1,273 @@
+"""A running cluster: starting it, finding one that runs, taking it down, and what tests do to it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.kube import build, cgroups, control, images, needs, network, node, node_init, record, seed, sweep
+from tests.kube.command import run
+from tests.kube.pki import Authority, cluster_keys
+from tests.kube.places import CLONE, NODES, Place, cache, places
+from umiak.errors import InputError, UmiakError
+
+SMALL_MEGABYTES = 64
+
+
+@dataclass(frozen=True)
+class Cluster:
+    place: Place
+    home: Path
+    binaries: Path
+    webhook: Path | None = None
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.home / "keys" / "admin.kubeconfig"
+
+    @property
+    def volume(self) -> Path:
+        """The directory behind the nfs path /efs, which every node mounts."""
+        return self.home / "volumes" / "efs"
+
+    @property
+    def small_volume(self) -> Path:
+        """The directory behind the nfs path /small: a file system that is soon full."""
+        return self.home / "volumes" / "small"
+
+    def kubectl(self, *words: str, check: bool = True, text: str = "", timeout: float = 120) -> str:
+        tool = [str(self.binaries / "kubectl"), f"--kubeconfig={self.kubeconfig}"]
+        return run(*tool, *words, check=check, text=text, timeout=timeout)
+
+    def get(self, *words: str) -> dict[str, Any]:
+        """What `kubectl get WORDS -o json` says."""
+        value: dict[str, Any] = json.loads(self.kubectl("get", *words, "-o", "json"))
+        return value
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(listed))
+
+    def kubeconfig_of(self, user: str, group: str | None = None, life: timedelta = timedelta(days=1)) -> Path:
+        """A kubeconfig for a user without any right until a test gives one; with a negative life it has expired."""
+        keys = Authority(self.home / "keys", f"https://{self.place.control}:6443")
+        keys.issue(user, user, group, life=life)
+        return keys.kubeconfig(user)
+
+    def set_link(self, name: str, up: bool) -> None:
+        """Pull (`up=False`) or plug the cable of a node."""
+        network.set_link(self.place, name, up)
+
+    def ready(self) -> dict[str, bool]:
+        """Which nodes there are, and whether they are Ready."""
+        items = self.get("nodes")["items"]
+        return {item["metadata"]["name"]: _is_ready(item) for item in items}
+
+    def stop_api_server(self) -> None:
+        self._daemon(control.API_SERVER).stop(signal.SIGKILL)
+
+    def start_api_server(self) -> None:
+        self._daemon(control.API_SERVER).start()
+        self._wait_for_api()
+
+    def publish(self, name: str, image: images.Image) -> None:
+        """Let `name` (with host and tag, such as docker.io/umiak/runtime:test) mean this image, on every node and at once."""
+        names = json.loads(self._names.read_text()) if self._names.exists() else {}
+        if names.get(name) == image.digest:
+            return
+        self._write_names({**names, name: image.digest})
+        for member in NODES:
+            if (self.files(member).socket).exists():
+                self.ctr(member, "images", "pull", "--hosts-dir", str(self.home / "hosts"), name, timeout=600)
+
+    def ctr(self, member: str, *words: str, timeout: float = 120) -> str:
+        socket = self.files(member).socket
+        return run(self.binaries / "ctr", "--address", socket, "--namespace", "k8s.io", *words, timeout=timeout)
+
+    def files(self, member: str) -> node.Files:
+        return node.Files(self.home, member)
+
+    @property
+    def daemons(self) -> list[control.Daemon]:
+        nodes = [control.Daemon(n, node.command(self.place, n, self.files(n)), self.home) for n in NODES]
+        return [*control.daemons(self.place, self.home, self.binaries, images.layout(), self.webhook), *nodes]
+
+    def check(self) -> None:
+        """Raise if a part of the cluster is no longer running."""
+        for daemon in self.daemons:
+            if daemon.process is None:
+                raise daemon.ended()
+
+    def wait(self, what: str, met: Callable[[], bool], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not met():
+            self.check()
+            if time.monotonic() > deadline:
+                raise UmiakError(f"{what}: not within {seconds:.0f} s; the logs are in {self.home}")
+            time.sleep(0.2)
+
+    def start(self) -> None:
+        for name in ("efs", "small"):
+            (self.home / "volumes" / name).mkdir(parents=True)
+        run("mount", "-t", "tmpfs", "-o", f"size={SMALL_MEGABYTES}m,mode=777", "tmpfs", self.small_volume)
+        keys = self.home / "keys"
+        cluster_keys(keys, self.place)
+        network.create(self.place)
+        cgroups.create(self.place)
+        self._write_files()
+        self._write_names({images.PAUSE: images.pause(self.binaries).digest})
+        for daemon in self.daemons[: -len(NODES)]:
+            daemon.start(node.environment())
+        for member in NODES:
+            node.configure(self.place, member, self.files(member), self.binaries, keys)
+        for daemon in self.daemons[-len(NODES) :]:
+            daemon.start(node.environment())
+        self._wait_for_api()
+        self.wait("three Ready nodes", lambda: self.ready() == dict.fromkeys(NODES, True))
+
+    def _write_files(self) -> None:
+        (self.home / "resolv.conf").write_text(f"nameserver {self.place.control}\n")
+        (self.home / "Corefile").write_text(control.names_server(self.place, self.home))
+        every_host = self.home / "hosts" / "_default"
+        every_host.mkdir(parents=True)
+        (every_host / "hosts.toml").write_text(node.hosts(self.place))
+        program = self.home / "programs" / "mount"
+        program.parent.mkdir()
+        program.write_text(node.mount_program(self.home / "volumes"))
+        program.chmod(0o755)
+
+    def _wait_for_api(self) -> None:
+        self.wait("the API server", lambda: self.kubectl("get", "--raw=/readyz", check=False) == "ok")
+        self.wait("the default namespace", lambda: "default" in self.kubectl("get", "ns", "-o", "name", check=False))
+
+    def _daemon(self, name: str) -> control.Daemon:
+        return next(daemon for daemon in self.daemons if daemon.name == name)
+
+    @property
+    def _names(self) -> Path:
+        return self.home / "names.json"
+
+    def _write_names(self, names: dict[str, str]) -> None:
+        part = self._names.with_suffix(".part")
+        part.write_text(json.dumps(names, indent=1))
+        part.rename(self._names)
+
+
+def _is_ready(item: dict[str, Any]) -> bool:
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def running() -> Cluster | None:
+    """This clone's cluster that was started by hand, if it is up."""
+    for place, found in record.taken():
+        if found.clone == str(CLONE) and found.owner is None and not _litter(place, found):
+            return _cluster(place, found)
+    return None
+
+
+def up(owner: record.Process | None = None, webhook: Path | None = None) -> Cluster:
+    """Start a cluster in a free place. It belongs to `owner` (when that process is gone it is litter) or to nobody."""
+    needs.require()
+    binaries = build.build()
+    seeded = images.seed_for(binaries)
+    clean()
+    for place in places():
+        with _locked(place) as mine:
+            if not mine or record.read(place):
+                continue
+            home = cache() / f"cluster-{place.number}"
+            if home.exists():
+                shutil.rmtree(home)
+            made = tuple(path for path in node_init.PRIVATE if not Path(path).exists())
+            others = [other.made for _, other in record.taken()]
+            record.Record(str(CLONE), str(home), owner, sweep.saved_sysctls(), (others or [made])[0]).write(place)
+            for path in made:
+                Path(path).mkdir(parents=True)
+            home.mkdir(parents=True)
+            if webhook:
+                shutil.copy(webhook, home / "webhook.kubeconfig")
+            cluster = Cluster(place, home, binaries, home / "webhook.kubeconfig" if webhook else None)
+            (home / "binaries").symlink_to(binaries)
+            try:
+                for member in NODES:
+                    seed.plant(seeded, cluster.files(member).root)
+                cluster.start()
+            except BaseException:
+                _keep_logs(home)
+                sweep.sweep(place)
+                raise
+            return cluster
+    raise InputError(
+        f"all {len(list(places()))} places of this machine are taken: `python -m tests.kube down --all` frees them"
+    )
+
+
+def down(cluster: Cluster) -> None:
+    with _locked(cluster.place):
+        sweep.sweep(cluster.place)
+
+
+def clean(everything: bool = False) -> list[Place]:
+    """Remove what dead test runs and rebooted machines left; with `everything`, running clusters too."""
+    removed = []
+    for place, found in record.taken():
+        if everything or _litter(place, found):
+            with _locked(place) as mine:
+                if mine:
+                    sweep.sweep(place)
+                    removed.append(place)
+    return removed
+
+
+def _cluster(place: Place, found: record.Record) -> Cluster:
+    home = Path(found.home)
+    webhook = home / "webhook.kubeconfig"
+    return Cluster(place, home, (home / "binaries").resolve(), webhook if webhook.exists() else None)
+
+
+def _litter(place: Place, found: record.Record) -> bool:
+    if found.owner is not None and not found.owner.alive:
+        return True
+    return found.owner is None and not sweep.processes(place)
+
+
+@contextmanager
+def _locked(place: Place) -> Iterator[bool]:
+    """Whether this process may change what is in the place; a dead one's lock is free."""
+    place.lock.parent.mkdir(parents=True, exist_ok=True)
+    with place.lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _keep_logs(home: Path) -> None:
+    """A start that failed takes its directory away; the logs say why, so they stay."""
+    kept = cache() / "last-failure"
+    shutil.rmtree(kept, ignore_errors=True)
+    for log in home.rglob("*.log"):
+        if log.parent in (home, *(home / name for name in NODES)):
+            (kept / log.relative_to(home)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, kept / log.relative_to(home))
+
+
+def shell(cluster: Cluster) -> int:
+    """A shell in which kubectl and ctr are this cluster's."""
+    path = f"{cluster.binaries}:{os.environ['PATH']}"
+    env = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
+    return subprocess.call([os.environ.get("SHELL", "/bin/sh")], env=env)

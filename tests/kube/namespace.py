@@ -1,0 +1,119 @@
+"""A namespace of one test: a claim `efsvol` on a directory of the shared volume, and shorthands for what tests ask."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.kube.cluster import Cluster
+
+CLAIM = "efsvol"
+
+
+@dataclass(frozen=True)
+class Namespace:
+    cluster: Cluster
+    name: str
+
+    @staticmethod
+    def create(cluster: Cluster) -> Namespace:
+        made = Namespace(cluster, f"test-{secrets.token_hex(4)}")
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.name}})
+        made.volume.mkdir()
+        made.volume.chmod(0o777)
+        made.claim(CLAIM, f"/efs/{made.name}")
+        return made
+
+    @property
+    def volume(self) -> Path:
+        """The host's directory behind the claim `efsvol`."""
+        return self.cluster.volume / self.name
+
+    def claim(self, name: str, path: str, size: str = "10Gi") -> None:
+        """A claim bound to an nfs volume: `/efs/…` or `/small`."""
+        spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        volume = f"{self.name}-{name}"
+        self.cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": volume, "labels": {"umiak.test/namespace": self.name}},
+                "spec": {
+                    **spec,
+                    "capacity": {"storage": size},
+                    "nfs": {"server": self.cluster.place.control, "path": path},
+                    "claimRef": {"namespace": self.name, "name": name},
+                },
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name, "namespace": self.name},
+                "spec": {**spec, "resources": {"requests": {"storage": size}}, "volumeName": volume},
+            },
+        )
+
+    def kubectl(self, *words: str, check: bool = True, text: str = "") -> str:
+        return self.cluster.kubectl("-n", self.name, *words, check=check, text=text)
+
+    def get(self, *words: str) -> dict[str, Any]:
+        return self.cluster.get("-n", self.name, *words)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        for each in objects:
+            each.setdefault("metadata", {})["namespace"] = self.name
+        self.cluster.apply(*objects)
+
+    def pods(self, selector: str = "") -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.get("pods", *(["-l", selector] if selector else []))["items"]
+        return items
+
+    def phases(self, selector: str = "") -> dict[str, str]:
+        return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in self.pods(selector)}
+
+    def wait(self, what: str, met: Callable[[], bool], seconds: float = 60) -> None:
+        try:
+            self.cluster.wait(what, met, seconds)
+        except Exception as error:
+            raise AssertionError(f"{error}\n{self.story()}") from error
+
+    def story(self) -> str:
+        """What one would look at by hand: the pods and the last events."""
+        events = self.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp", check=False).splitlines()[-25:]
+        return "\n".join([self.kubectl("get", "pods", "-o", "wide", check=False), *events])
+
+    def left(self) -> list[str]:
+        """The objects a job could have left: everything but what every namespace has."""
+        kinds = "jobs,pods,services,configmaps,secrets,networkpolicies,persistentvolumeclaims,serviceaccounts,roles,rolebindings"
+        names = self.kubectl("get", kinds, "-o", "name").split()
+        usual = {"configmap/kube-root-ca.crt", "serviceaccount/default", f"persistentvolumeclaim/{CLAIM}"}
+        return sorted(set(names) - usual)
+
+    def remove(self) -> None:
+        """Without waiting for the end: Kubernetes finishes while the next test runs."""
+        label = f"umiak.test/namespace={self.name}"
+        self.cluster.kubectl("delete", "namespace", self.name, "--wait=false")
+        self.cluster.kubectl("delete", "persistentvolumes", "-l", label, "--wait=false")
+        shutil.rmtree(self.volume, ignore_errors=True)
+
+    def job(self, name: str, command: list[str], image: str, workers: int = 1, **pod: Any) -> dict[str, Any]:
+        """An Indexed Job with a headless service's name, as `umiak job` makes them, but of any command."""
+        container = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent", "command": command}
+        container |= pod.pop("container", {})
+        spec = {"restartPolicy": "Never", "subdomain": name, "containers": [container], **pod}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name},
+            "spec": {
+                "completions": workers,
+                "parallelism": workers,
+                "completionMode": "Indexed",
+                "backoffLimit": 0,
+                "template": {"metadata": {"labels": {"job": name}}, "spec": spec},
+            },
+        }
