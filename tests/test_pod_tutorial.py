@@ -1,0 +1,99 @@
+"""The pods of the old tutorials, as far as they go without a cluster: what they read, and the data they put on the volume."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from umiak.data import shards
+from umiak.errors import InputError
+from umiak.pod import tutorial, tutorial_data
+
+ENVIRONMENT = {
+    "JOB_NAME": "paddle-cluster-job",
+    "JOB_PATH": "/home/jobpath",
+    "JOB_NAMESPACE": "default",
+    "TRAIN_CONFIG_DIR": "quick_start",
+    "CONF_PADDLE_NIC": "eth0",
+    "CONF_PADDLE_PORT": "7164",
+    "CONF_PADDLE_PORTS_NUM": "2",
+    "CONF_PADDLE_PORTS_NUM_SPARSE": "2",
+    "CONF_PADDLE_GRADIENT_NUM": "3",
+    "TRAINER_COUNT": "3",
+    "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+    "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+}
+
+
+def test_the_old_environment_is_read_as_it_was() -> None:
+    contract = tutorial.read(ENVIRONMENT, "2017")
+    assert contract.out == Path("/home/jobpath/paddle-cluster-job/output")
+    assert (contract.port, contract.ports, contract.sparse_ports, contract.trainers) == (7164, 2, 2, 3)
+    assert contract.threads == 3
+
+
+def test_in_2016_the_threads_were_fixed() -> None:
+    without = {name: value for name, value in ENVIRONMENT.items() if name != "TRAINER_COUNT"}
+    assert tutorial.read(without, "2016").threads == 4
+    with pytest.raises(InputError, match="TRAINER_COUNT is not set"):
+        tutorial.read(without, "2017")
+
+
+@pytest.mark.parametrize("value", ["", "three", "0", "-1"])
+def test_a_number_of_trainers_that_is_none_is_named(value: str) -> None:
+    with pytest.raises(InputError, match="CONF_PADDLE_GRADIENT_NUM"):
+        tutorial.read({**ENVIRONMENT, "CONF_PADDLE_GRADIENT_NUM": value}, "2017")
+
+
+def test_rank_0_writes_keys_that_only_their_owner_can_read(tmp_path: Path) -> None:
+    token = tutorial._keys(tmp_path / "state", 0, 2)
+    assert tutorial._keys(tmp_path / "state", 1, 2) == token
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*") if path.is_file()}
+    assert modes["token"] == modes["key.pem"] == 0o600
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> tuple[Path, Path]:
+    """The two directories of the data image."""
+    config, data = tmp_path / "image/quick_start", tmp_path / "image/data"
+    for directory in (config, data):
+        directory.mkdir(parents=True)
+    (config / "trainer_config.lr.py").write_text("# a config\n")
+    (data / "train.txt").write_text("".join(f"{n % 2}\tword{n}\n" for n in range(100)))
+    (data / "dict.txt").write_text("unk\nword1\n")
+    (data / "train.list").write_text("data/train.txt\n")
+    return config, data
+
+
+def test_the_data_pod_leaves_config_and_shards_in_the_layout_of_2017(tmp_path: Path, image: tuple[Path, Path]) -> None:
+    out = tmp_path / "efs/paddle-cluster-job"
+    assert tutorial_data.main({"OUT_DIR": str(out), "SPLIT_COUNT": "3"}, *image) == 0
+    assert (out / "quick_start/trainer_config.lr.py").exists()
+    assert (out / "2/data/dict.txt").read_text() == "unk\nword1\n"
+    assert shards.verify(out).samples == 100
+
+
+def test_the_data_pod_run_again_with_another_count_cuts_again_and_says_so(
+    tmp_path: Path, image: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for count in ("3", "3", "4"):
+        assert tutorial_data.main({"OUT_DIR": str(tmp_path / "out"), "SPLIT_COUNT": count}, *image) == 0
+    assert "was cut into 3 shards; it is cut again into 4" in capsys.readouterr().err
+    assert shards.verify(tmp_path / "out").shards == 4
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"SPLIT_COUNT": "3"}, "OUT_DIR is not set"),
+        ({"OUT_DIR": "out", "SPLIT_COUNT": "many"}, "SPLIT_COUNT='many' is not a whole number"),
+    ],
+)
+def test_the_data_pod_says_what_is_missing(
+    environment: dict[str, str], told: str, image: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tutorial_data.main(environment, *image) == 2
+    assert told in capsys.readouterr().err
