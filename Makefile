@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: setup demo test bench check format lock clean
+.PHONY: setup demo test test-kube bench check format lock clean
 
 setup: $(READY)
 
@@ -31,6 +31,11 @@ check: setup
 test: check
 	$(BIN)/pytest
 
+test-kube: setup
+	$(BIN)/python -m tests.kube build
+	$(BIN)/python -m tests.kube image
+	$(BIN)/pytest -n 0 tests/kube
+
 bench: setup
 	$(BIN)/umiak bench all
 
@@ -41,6 +46,8 @@ format: setup
 lock: bootstrap.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --all-extras --generate-hashes --no-header --no-emit-index-url \
 	  --python-version 3.11 --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet pyproject.toml --constraints requirements.lock --generate-hashes --no-header \
+	  --no-emit-index-url --python-version 3.11 --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache
