@@ -1,0 +1,51 @@
+"""`umiak show CONFIG`: a model as tables and as a picture, with what each service of a job would hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from umiak.cli.arguments import required, settings
+from umiak.spec.settings import Settings
+
+if TYPE_CHECKING:
+    from umiak.spec.outline import Outline
+
+ABOUT = """Reads native and v1 configs; trains nothing and needs no data beyond what the config itself opens.
+--workers, --servers and the ports say which job's services are meant; --output names the picture."""
+
+
+def run(argv: list[str]) -> int:
+    read = settings("show", argv, ABOUT)
+    config = required(read.config, "show", "a CONFIG")
+    outline = _outline(config, read)
+
+    from umiak.cli.outline import tables
+    from umiak.launch.picture import draw
+
+    tables(outline)
+    png = read.output or Path(f"{config.stem}.png")
+    draw(outline, png)
+    print(png)
+    return 0
+
+
+def _outline(config: Path, read: Settings) -> Outline:
+    from umiak.launch import outline as modules
+    from umiak.paddle_v1 import language
+    from umiak.paddle_v1 import outline as layers
+    from umiak.spec.load import load
+    from umiak.spec.outline import Outline
+
+    notes: tuple[str, ...] = ()
+    if config.is_file() and language.is_v1(config.read_bytes()):
+        from umiak.paddle_v1.network import Network
+
+        graph = language.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
+        model, parts, notes = Network(graph), layers.parts(graph), graph.warnings
+    else:
+        model = load(config, read.config_args).config.model()
+        parts = modules.parts(model)
+    variables = modules.variables(model)
+    held = () if read.local else modules.held(variables, read)
+    return Outline(config.name, parts, variables, held, notes)

@@ -1,0 +1,62 @@
+"""Looks at a torch module for `umiak show`: its modules, its parameters and tables, and where a job would put them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import nn
+
+from umiak.launch.plan import plan_workers
+from umiak.nn.sparse import SparseEmbedding, sparse_tables
+from umiak.pserver.placement import dense_blocks
+from umiak.spec.outline import Held, Part, Variable
+from umiak.spec.settings import Settings
+
+MODEL = "model"
+
+
+def parts(model: nn.Module) -> tuple[Part, ...]:
+    """The modules of a model as a tree: each belongs to the one around it. How data flow through them, only forward() knows."""
+    made = []
+    sparse_tables(model)
+    for path, module in model.named_modules():
+        own = [f"{path}.{name}" if path else name for name, _ in module.named_parameters(recurse=False)]
+        if isinstance(module, SparseEmbedding):
+            own.append(module.table)
+        around = (path.rpartition(".")[0] or MODEL,) if path else ()
+        made.append(Part(path or MODEL, type(module).__name__, _size(module), around, tuple(own)))
+    return tuple(made)
+
+
+def _size(module: nn.Module) -> str:
+    said = module.extra_repr() if not list(module.children()) else ""
+    return said if len(said) <= 40 else f"{said[:39]}…"
+
+
+def variables(model: nn.Module) -> tuple[Variable, ...]:
+    """Parameters in the order in which they lie on the servers, then tables."""
+    dense = [
+        Variable(name, tuple(parameter.shape), "dense" if parameter.requires_grad else "fixed")
+        for name, parameter in model.named_parameters()
+    ]
+    tables = [
+        Variable(name, (table.num_embeddings, table.dim), "table") for name, table in sparse_tables(model).items()
+    ]
+    return (*dense, *tables)
+
+
+def held(model: Sequence[Variable], settings: Settings) -> tuple[Held, ...]:
+    """What each service of a job with these settings would hold."""
+    services = [
+        (server, service, dense, rows)
+        for server, plan in enumerate(plan for plan in plan_workers(settings, Path(), "") if plan.addresses)
+        for service, (_, dense, rows) in enumerate(plan.addresses)
+    ]
+    sizes = [(variable.name, variable.values or 0) for variable in model if variable.kind == "dense"]
+    placed = iter(dense_blocks(sizes, sum(dense for _, _, dense, _ in services)))
+    tables = tuple(variable.name for variable in model if variable.kind == "table")
+    return tuple(
+        Held(server, service, tuple(next(placed)) if dense else (), tables if rows else ())
+        for server, service, dense, rows in services
+    )

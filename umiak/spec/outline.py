@@ -1,0 +1,67 @@
+"""What `umiak show` tells of a model: its parts, its parameters, and which service holds what. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True)
+class Part:
+    """A layer or module. `inputs` are the parts it reads, or in a native model the one it belongs to."""
+
+    name: str
+    kind: str
+    size: str = ""
+    inputs: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Trained numbers: dense, a table, or fixed. A side of an open table is None: it has as many rows as ids are seen."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    kind: str = "dense"
+
+    @property
+    def values(self) -> int | None:
+        return None if None in self.shape else prod(side for side in self.shape if side is not None)
+
+    @property
+    def dims(self) -> str:
+        return " × ".join("open" if side is None else f"{side:,}" for side in self.shape)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one service holds: (name, start, stop) of dense parameters, and the tables it has rows of."""
+
+    server: int
+    service: int
+    blocks: tuple[tuple[str, int, int], ...] = ()
+    tables: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.server}.{self.service}"
+
+    @property
+    def values(self) -> int:
+        return sum(stop - start for _, start, stop in self.blocks)
+
+
+@dataclass(frozen=True)
+class Outline:
+    title: str
+    parts: tuple[Part, ...]
+    variables: tuple[Variable, ...]
+    held: tuple[Held, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def homes(self, name: str) -> tuple[str, ...]:
+        """The services that hold some of a parameter."""
+        return tuple(
+            held.name for held in self.held if name in held.tables or any(block[0] == name for block in held.blocks)
+        )
