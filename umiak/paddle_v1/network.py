@@ -57,7 +57,7 @@ class Network(nn.Module):
             if name not in used:
                 continue
             if parameter.sparse:
-                weights[name] = table = initialise.table(parameter, _data_fields(graph, name, fields[name]))
+                weights[name] = table = initialise.table(parameter, _data_fields(graph, name, fields.get(name, [])))
                 tables.append(table)
             else:
                 weights[name] = tensor = initialise.tensor(parameter)
@@ -144,7 +144,10 @@ def _data_fields(graph: Graph, parameter: str, fields: list[str]) -> tuple[str, 
     for name in fields:
         if graph.layers[name].kind != "data":
             raise InputError(
-                f"parameter {parameter!r} has sparse_update=True, but {name!r} is no data layer: leave it out, or use it "
-                "for an embedding or for a sparse input"
+                f"parameter {parameter!r} has sparse_update=True, but {name!r} is no data layer: leave it out there"
             )
+    if not fields:
+        raise InputError(
+            f"parameter {parameter!r} has sparse_update=True, but is no matrix of rows: leave it out there"
+        )
     return tuple(fields)
