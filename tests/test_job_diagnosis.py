@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests import kube_objects as make
-from umiak.cli import job_display as display
+from umiak.cli import job_text as display
 from umiak.launch.kube import capacity, pods, status
 from umiak.launch.kube.diagnosis import Facts, Problem, problems
 

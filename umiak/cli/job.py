@@ -136,7 +136,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _submit(options: argparse.Namespace) -> int:
-    from umiak.cli import job_display as display
+    from umiak.cli import job_text as text
     from umiak.launch.kube import plan, submit
     from umiak.launch.kube.manifests import placeholders
 
@@ -148,7 +148,7 @@ def _submit(options: argparse.Namespace) -> int:
     with api:
         made = plan.make(spec, options.file.parent, namespace)
         found = submit.look(api, made, datetime.now(UTC))
-        for line in display.plan(made, api.access.context):
+        for line in text.plan(made, api.access.context):
             print(line, flush=True)
         for warning in found.warnings:
             print(f"umiak: warning: {warning}", file=sys.stderr, flush=True)
@@ -183,19 +183,19 @@ def _show(api: Api, namespace: str, name: str) -> int:
 
 
 def _ls(options: argparse.Namespace) -> int:
-    from umiak.cli import job_display as display
+    from umiak.cli import job_text as text
     from umiak.launch.kube import status
 
     api, namespace = connect(options)
     with api:
         jobs = status.listed(api, None if options.all_namespaces else namespace)
-    for line in display.listing(jobs, "all namespaces" if options.all_namespaces else f"namespace {namespace}"):
+    for line in text.listing(jobs, "all namespaces" if options.all_namespaces else f"namespace {namespace}"):
         print(line)
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
-    from umiak.cli import job_display as display
+    from umiak.cli import job_text as text
     from umiak.launch.kube import status
 
     api, namespace, name = _job(options)
@@ -206,13 +206,13 @@ def _status(options: argparse.Namespace) -> int:
     if options.json:
         print(seen.as_json())
     else:
-        for line in display.status(seen, datetime.now(UTC)):
+        for line in text.status(seen, datetime.now(UTC)):
             print(line)
     return 0
 
 
 def _wait(options: argparse.Namespace) -> int:
-    from umiak.cli import job_display as display
+    from umiak.cli import job_text as text
     from umiak.launch.kube import status, watch
 
     api, namespace, name = _job(options)
@@ -222,13 +222,13 @@ def _wait(options: argparse.Namespace) -> int:
             if limit is not None and time.monotonic() > limit and getattr(seen, "state", "") not in status.FINAL:
                 raise RetryError(f"the job {name!r} has not ended within the time given; it goes on")
     assert not isinstance(seen, watch.Away)
-    for line in display.end(seen):
+    for line in text.end(seen):
         print(line, file=sys.stderr if seen.exit_code else sys.stdout)
     return seen.exit_code
 
 
 def _logs(options: argparse.Namespace) -> int:
-    from umiak.cli import job_display as display
+    from umiak.cli import job_text as text
     from umiak.launch.kube import logs, status
 
     api, namespace, name = _job(options)
@@ -236,7 +236,7 @@ def _logs(options: argparse.Namespace) -> int:
         seen = status.gather(api, namespace, name)
         worker = logs.chosen(seen, options.worker)
         if seen.first:
-            for line in display.failures(seen, with_log=False):
+            for line in text.failures(seen, with_log=False):
                 print(line, file=sys.stderr)
         if options.worker is None and len(seen.workers) > 1:
             print(f"worker {worker} of {len(seen.workers)}; others with --worker N", file=sys.stderr, flush=True)

@@ -1,12 +1,10 @@
-"""A job on Kubernetes as text: its plan, its status, its failures, and a picture that changes while it runs."""
+"""A job on Kubernetes while it runs: a picture that changes on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -14,206 +12,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from umiak.cli import job_text as text
 from umiak.cli.display import line as event_line
-from umiak.cli.progress import Progress, duration, number
+from umiak.cli.job_text import FEW
 
 if TYPE_CHECKING:
     from umiak.launch.kube.api import Api
-    from umiak.launch.kube.diagnosis import Problem
-    from umiak.launch.kube.plan import Plan
-    from umiak.launch.kube.status import Line, Status, Worker
+    from umiak.launch.kube.status import Status
     from umiak.launch.kube.watch import Away, Meter, Price
 
-# More workers than this are shown only where they differ from the others.
-FEW = 20
 TOLD = ("pass", "checkpoint", "restart", "note")
 _COLOURS = {"done": "dim", "running": "green", "training": "green", "failed": "red", "stopping": "yellow"}
-
-
-def plan(made: Plan, context: str) -> Iterator[str]:
-    spec = made.spec
-    yield f"job {spec.name} in namespace {made.namespace} (context {context})"
-    yield f"  {spec.workers} workers of {spec.cpu} CPU and {spec.memory}, image {spec.image}"
-    packed = f"{len(made.config) / 1000:,.1f} kB packed"
-    yield f"  {spec.entry} from {Path(spec.config)} ({packed}), {spec.passes} passes, {spec.mode}"
-    new = f", which is made with {spec.volume.size}" if spec.volume.size else ""
-    yield f"  output in {spec.output} of claim {spec.claim}{new}"
-
-
-def listing(jobs: Sequence[Line], where: str) -> Iterator[str]:
-    if not jobs:
-        yield f"no jobs in {where}"
-        return
-    rows = [("NAME", "NAMESPACE", "STATE", "WORKERS", "AGE")]
-    now = datetime.now(UTC)
-    rows += [(j.name, j.namespace, j.state, f"{j.ready}/{j.workers}", _ago(j.created, now)) for j in jobs]
-    yield from _columns(rows)
-
-
-def status(seen: Status, now: datetime) -> Iterator[str]:
-    yield _head(seen, now)
-    progress = _progress(seen)
-    if text := _training(progress):
-        yield text
-    yield ""
-    rows = [("WORKER", "PHASE", "PASS", "SAMPLES/S", "NODE", "POD", "LAST EVENT")]
-    rows += [
-        (*_row(worker, seen, progress), worker.node or "-", worker.pod or "-", _event(worker))
-        for worker in _shown(seen, progress)
-    ]
-    yield from _columns(rows)
-    if len(seen.workers) > FEW:
-        yield f"{len(seen.workers) - (len(rows) - 1)} more are like worker {rows[1][0]}"
-    if seen.problems:
-        yield ""
-        yield from failures(seen)
-    if seen.state == "done":
-        yield ""
-        yield from end(seen)
-
-
-def failures(seen: Status, with_log: bool = True) -> Iterator[str]:
-    """The first failure, what to do about it, its last words, and who failed because of it."""
-    over = seen.state in ("failed", "cancelled", "done")
-    causes = [problem for problem in seen.problems if problem.because_of is None]
-    followers = [problem for problem in seen.problems if problem.because_of is not None]
-    now = [problem for problem in causes if over or not problem.replaced]
-    past = [problem for problem in causes if problem not in now]
-    title = "first failure"
-    if not now and past:
-        title, now, past = "earlier, replaced since", past[:1], past[1:]
-    groups = _alike(now)
-    for place, group in enumerate(groups):
-        yield from _failure(group, title if place == 0 else "also", with_log and place == 0)
-    if followers:
-        yield f"because of it: {', '.join(_who(each) for each in followers[:FEW])}{_more(followers)}"
-    if past:
-        yield f"replaced since: {', '.join(_who(each) for each in past[:FEW])}{_more(past)}"
-    if seen.state == "failed" and not seen.problems:
-        yield f"failed: {seen.message}; its pods are gone, their logs are in {seen.output} of claim {seen.claim}"
-
-
-def _alike(found: Sequence[Problem]) -> list[list[Problem]]:
-    """Workers with the same trouble together, in the order of the first of each."""
-    groups: dict[tuple[str, str], list[Problem]] = {}
-    for problem in found:
-        groups.setdefault((problem.what, problem.fix), []).append(problem)
-    return list(groups.values())
-
-
-def _failure(group: Sequence[Problem], title: str, with_log: bool) -> Iterator[str]:
-    first = group[0]
-    where = f" on node {first.node}" if first.node else ""
-    when = f" at {first.when.astimezone(UTC):%H:%M:%S} UTC" if first.when else ""
-    code = f", exit code {first.code}" if first.code is not None else ""
-    more = f" and {len(group) - 1} more ({_numbers(group[1:])})" if len(group) > 1 else ""
-    waits = " waits" if first.waiting else ""
-    yield f"{title}: worker {first.worker}{more}{waits} (pod {first.pod}{where}){when}{code}"
-    yield f"  {first.what}"
-    if first.fix:
-        yield f"  → {first.fix}"
-    if first.log and with_log:
-        yield "  its last lines:"
-        yield from (f"    {line}" for line in first.log.splitlines())
-
-
-def _numbers(found: Sequence[Problem]) -> str:
-    shown = ", ".join(str(each.worker) for each in found[:FEW])
-    return shown + ("…" if len(found) > FEW else "")
-
-
-def _who(problem: Problem) -> str:
-    code = f" (exit code {problem.code})" if problem.code is not None else ""
-    return f"worker {problem.worker}{code}"
-
-
-def _more(found: Sequence[Problem]) -> str:
-    return f" and {len(found) - FEW} more" if len(found) > FEW else ""
-
-
-def end(seen: Status) -> Iterator[str]:
-    if seen.state == "done":
-        took = (
-            duration((seen.finished - seen.started).total_seconds()) if seen.finished and seen.started else "some time"
-        )
-        yield f"{seen.name}: done in {took}; the model is in {seen.output} of claim {seen.claim}"
-        yield f"next: umiak output ls {seen.name} -n {seen.namespace}"
-    elif seen.state == "cancelled":
-        yield f"{seen.name}: cancelled; `umiak job submit` of the same job file goes on from its last checkpoint"
-    else:
-        yield f"{seen.name}: {seen.state}"
-        yield from failures(seen)
-
-
-def _head(seen: Status, now: datetime) -> str:
-    since = f"  submitted {_ago(seen.created, now)} ago" if seen.created else ""
-    return f"{seen.name}  {seen.state}  {len(seen.workers)} workers{since}  namespace {seen.namespace}"
-
-
-def _progress(seen: Status) -> Progress:
-    progress = Progress()
-    for event in seen.said:
-        # Written by another version of us, perhaps: what this one does not understand it does not show.
-        with contextlib.suppress(KeyError, TypeError):
-            progress.apply(event)
-    return progress
-
-
-def _training(progress: Progress) -> str:
-    parts = []
-    event = progress.round
-    if event:
-        batches = f"/{event['batches']}" if event.get("batches") else ""
-        parts = [f"pass {event['pass']}", f"batch {event.get('batch', 0)}{batches}"]
-        if event.get("samples_per_s"):
-            parts.append(f"{event['samples_per_s']:,.0f} samples/s")
-        if event.get("cost") is not None:
-            parts.append(f"cost {number(event['cost'])}")
-    elif progress.passes:
-        parts = [f"pass {max(progress.passes)} done"]
-    if progress.checkpoint:
-        parts.append(f"checkpoint of round {progress.checkpoint['round']:,}")
-    if progress.restarts:
-        parts.append(f"{len(progress.restarts)} restarts, the last: {progress.restarts[-1].get('cause', 'unknown')}")
-    return "  ".join(parts)
-
-
-def _row(worker: Worker, seen: Status, progress: Progress) -> tuple[str, str, str, str]:
-    training = worker.phase == "running" and bool(progress.round)
-    phase = progress.phases.get(worker.worker, "training" if training else "running")
-    event = progress.round if training else {}
-    # Rounds are of all workers together, so each has its even share of the samples.
-    rate = f"{event['samples_per_s'] / len(seen.workers):,.0f}" if event.get("samples_per_s") else "-"
-    passed = str(event["pass"]) if event else str(max(progress.passes)) if progress.passes else "-"
-    return str(worker.worker), phase if worker.phase == "running" else worker.phase, passed, rate
-
-
-def _event(worker: Worker) -> str:
-    failed = f"replaced {worker.failures}×; " if worker.failures and worker.phase != "failed" else ""
-    return _short(failed + worker.event) or "-"
-
-
-def _shown(seen: Status, progress: Progress) -> list[Worker]:
-    """All of a small job; of a large one the first, and those that are not like it."""
-    if len(seen.workers) <= FEW:
-        return list(seen.workers)
-    first = seen.workers[0]
-    others = [worker for worker in seen.workers[1:] if worker.phase != first.phase or worker.failures]
-    return [first, *others[: FEW - 1]]
-
-
-def _short(text: str, longest: int = 80) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _ago(when: datetime | None, now: datetime) -> str:
-    return duration(max(0.0, (now - when).total_seconds())) if when else "-"
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def watch(api: Api, namespace: str, name: str, price: Price) -> int:
@@ -240,8 +49,8 @@ def watch(api: Api, namespace: str, name: str, price: Price) -> int:
         console.print(f"stop it with: umiak job cancel {where}", soft_wrap=True)
         return 130
     assert seen is not None
-    for text in end(seen):
-        console.print(text, markup=False, soft_wrap=True)
+    for line in text.end(seen):
+        console.print(line, markup=False, soft_wrap=True)
     return seen.exit_code
 
 
@@ -251,23 +60,23 @@ def _picture(seen: Status | None, away: str, meter: Meter, cpu: Decimal, memory:
         parts.append(Text(f"no answer; training does not need the API server and goes on ({away})", style="yellow"))
     if seen is None:
         return Group(*parts)
-    now, progress = datetime.now(UTC), _progress(seen)
-    parts.insert(0, Text(_head(seen, now), style="bold"))
-    if text := _training(progress):
-        parts.append(Text(text))
+    now, progress = datetime.now(UTC), text.gathered(seen)
+    parts.insert(0, Text(text.head(seen, now), style="bold"))
+    if line := text.training(progress):
+        parts.append(Text(line))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("worker", "phase", "pass", "samples/s", "cost", "node", "last event"):
         table.add_column(title, justify="right" if title in ("pass", "samples/s", "cost") else "left", no_wrap=True)
-    for worker in _shown(seen, progress):
-        number_, phase, passed, rate = _row(worker, seen, progress)
+    for worker in text.shown(seen, progress):
+        number_, phase, passed, rate = text.row(worker, seen, progress)
         money = meter.cost(worker, cpu, memory, now)
         shown = f"${money:.2f}" if money is not None else "-"
         coloured = Text(phase, style=_COLOURS.get(phase, ""))
-        table.add_row(number_, coloured, passed, rate, shown, worker.node or "-", Text(_event(worker)))
+        table.add_row(number_, coloured, passed, rate, shown, worker.node or "-", Text(text.last_event(worker)))
     parts.append(table)
     if len(seen.workers) > table.row_count:
         parts.append(Text(f"{len(seen.workers) - table.row_count} more are like worker 0", style="dim"))
-    parts += [Text(text, style="yellow") for text in failures(seen, with_log=False)]
+    parts += [Text(line, style="yellow") for line in text.failures(seen, with_log=False)]
     return Group(*parts)
 
 
@@ -286,10 +95,10 @@ class _Teller:
         if isinstance(state, Away):
             self._once(f"no answer, training goes on: {state.why}")
             return
-        progress = _progress(state)
+        progress = text.gathered(state)
         changed: dict[str, list[str]] = {}
         for worker in state.workers:
-            phase = _row(worker, state, progress)[1]
+            phase = text.row(worker, state, progress)[1]
             if self._phases.get(worker.worker) != phase:
                 changed.setdefault(phase, []).append(str(worker.worker))
                 self._phases[worker.worker] = phase
@@ -300,18 +109,18 @@ class _Teller:
             if event.get("event") in TOLD:
                 with contextlib.suppress(KeyError, TypeError):
                     self._once(event_line(event), str(event.get("time", "")))
-        text = _training(progress)
-        if text and text != self._last:
-            self._print(text)
-        self._last = text
-        for text in failures(state, with_log=False):
-            self._once(text)
+        now = text.training(progress)
+        if now and now != self._last:
+            self._print(now)
+        self._last = now
+        for line in text.failures(state, with_log=False):
+            self._once(line)
 
-    def _once(self, text: str, when: str = "") -> None:
-        if text and text + when not in self._said:
-            self._said.add(text + when)
-            self._print(text)
+    def _once(self, line: str, when: str = "") -> None:
+        if line and line + when not in self._said:
+            self._said.add(line + when)
+            self._print(line)
 
-    def _print(self, text: str) -> None:
-        self.console.print(text, markup=False, soft_wrap=True)
+    def _print(self, line: str) -> None:
+        self.console.print(line, markup=False, soft_wrap=True)
         self.console.file.flush()
