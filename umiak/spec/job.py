@@ -110,10 +110,10 @@ def _flags(values: tuple[str, ...]) -> str | None:
         if name in DECIDED:
             return f"{value}: decided by the other fields of this file, or by the pod; leave it out"
     try:
-        flags.parse("train", list(values))
+        read = flags.parse("train", list(values))
     except InputError as error:
         return str(error)
-    return None
+    return "--seed=0 would give every worker a seed of its own; write --seed=1 or more" if read.seed == 0 else None
 
 
 def _fragment(value: dict[str, Any]) -> str | None:
