@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.kube import build, cluster, images, needs
+from tests.kube import build, cluster, images
 from umiak.errors import InputError, UmiakError
 
 
@@ -64,8 +64,8 @@ def _build(given: argparse.Namespace) -> int:
 
 
 def _image(given: argparse.Namespace) -> int:
-    needs.require()
     image = images.ensure()
+    images.seed_for(build.build())
     found = cluster.running()
     if found:
         found.publish(images.RUNTIME, image)

@@ -28,14 +28,14 @@ def _hierarchies() -> list[Path]:
     return [ROOT] if (ROOT / "cgroup.controllers").exists() else [path for path in ROOT.iterdir() if path.is_dir()]
 
 
-def groups(place: Place) -> Iterator[Path]:
+def groups(place: Place, node: str = "*") -> Iterator[Path]:
     for hierarchy in _hierarchies():
-        yield from hierarchy.glob(f"{place.name}-*")
+        yield from hierarchy.glob(place.namespace(node))
 
 
-def processes(place: Place) -> set[int]:
+def processes(place: Place, node: str = "*") -> set[int]:
     found: set[int] = set()
-    for group in groups(place):
+    for group in groups(place, node):
         for file in group.rglob("cgroup.procs"):
             with contextlib.suppress(OSError):
                 found.update(int(pid) for pid in file.read_text().split())

@@ -81,6 +81,12 @@ class Cluster:
         self._daemon(control.API_SERVER).start()
         self._wait_for_api()
 
+    def restart_node(self, name: str) -> None:
+        """Switch it off and on: its pods are gone, and it registers again if it had been deleted."""
+        sweep.end_processes(self.place, name)
+        self._daemon(name).start(node.environment())
+        self.wait(f"node {name}", lambda: self.ready().get(name, False))
+
     def publish(self, name: str, image: images.Image) -> None:
         """Let `name` (with host and tag, such as docker.io/umiak/runtime:test) mean this image, on every node and at once."""
         names = json.loads(self._names.read_text()) if self._names.exists() else {}

@@ -12,8 +12,10 @@ import pytest
 from tests.kube import cluster as clusters
 from tests.kube import images
 from tests.kube.cluster import Cluster
+from tests.kube.jobs import PASSES, WORKERS
 from tests.kube.namespace import Namespace
 from tests.kube.record import Process
+from tests.processes import TINY, snapshot_bytes, umiak
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +38,13 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
         yield made
     finally:
         made.remove()
+
+
+@pytest.fixture(scope="session")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The snapshots that the small config gives as processes of this machine: what pods give must be the same bytes."""
+    out = tmp_path_factory.mktemp("local") / "out"
+    umiak("train", TINY, "--workers", str(WORKERS), "--passes", str(PASSES), "--out", out)
+    found = snapshot_bytes(out)
+    assert found
+    return found

@@ -38,12 +38,13 @@ def saved_sysctls() -> dict[str, str]:
     return {name: path.read_text().strip() for name, path in paths.items() if path.exists()}
 
 
-def processes(place: Place) -> set[int]:
+def processes(place: Place, node: str = "*") -> set[int]:
+    """Those of the whole cluster, or of one node."""
     namespaces = set()
-    for path in Path("/run/netns").glob(f"{place.name}-*"):
+    for path in Path("/run/netns").glob(place.namespace(node)):
         with contextlib.suppress(OSError):
             namespaces.add(path.stat().st_ino)
-    found = cgroups.processes(place)
+    found = cgroups.processes(place, node)
     for entry in Path("/proc").glob("[0-9]*/ns/net"):
         with contextlib.suppress(OSError):
             if entry.stat().st_ino in namespaces:
@@ -78,7 +79,7 @@ def sweep(place: Place) -> None:
     record = read(place)
     if record is None:
         return
-    _end_processes(place)
+    end_processes(place)
     for point in mounts(record.home):
         run("umount", "--lazy", point, check=False)
     if mounts(record.home):
@@ -101,11 +102,11 @@ def sweep(place: Place) -> None:
     place.record.unlink()
 
 
-def _end_processes(place: Place, seconds: float = 20) -> None:
+def end_processes(place: Place, node: str = "*", seconds: float = 20) -> None:
     """At once and for good: the first process of a node takes the whole node with it."""
     deadline = time.monotonic() + seconds
     while True:
-        remaining = processes(place)
+        remaining = processes(place, node)
         for pid in remaining:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
