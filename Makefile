@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: setup demo test test-kube bench check format lock clean
+.PHONY: setup demo test test-kube bench bench-kube check format lock clean
 
 setup: $(READY)
 
@@ -38,6 +38,10 @@ test-kube: setup
 
 bench: setup
 	$(BIN)/umiak bench all
+
+bench-kube: setup
+	$(BIN)/python -m tests.kube image
+	$(BIN)/python -m tests.kube.bench
 
 format: setup
 	$(BIN)/ruff format .
