@@ -39,6 +39,12 @@ def test_out_of_memory_names_the_limit_and_the_field() -> None:
     assert (problem.worker, problem.node, problem.code) == (1, "n2", 137)
 
 
+def test_a_process_killed_for_memory_inside_a_pod_that_lives_on_to_say_so() -> None:
+    cause = "the trainer of worker 1 was killed because it needed more memory than the container may use"
+    (problem,) = found(make.failed(1, 1, message=make.report(cause, 1)))
+    assert (problem.what, problem.fix[:28]) == (cause, "raise memory in job.yaml, or")
+
+
 def test_a_config_error_comes_with_its_last_lines() -> None:
     log = "\n".join(f"line {number}" for number in range(30))
     message = make.report("the config does not load: config.py:3: NameError: x", 2, log=log)

@@ -19,6 +19,7 @@ Object = dict[str, Any]
 
 LOG_LINES = 12
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_MORE_MEMORY = "raise memory in job.yaml, or use more workers: each then holds less of the model"
 _DISRUPTIONS = {
     "PreemptionByScheduler": "a pod of higher priority took its place",
     "DeletionByTaintManager": "its node was lost or drained",
@@ -105,7 +106,7 @@ def _out_of_memory(pod: Pod, facts: Facts) -> Problem | None:
     return _ended(
         pod,
         f"out of memory: the kernel killed it at its limit{limit}",
-        "raise memory in job.yaml, or use more workers: each then holds less of the model",
+        _MORE_MEMORY,
     )
 
 
@@ -258,7 +259,9 @@ def _failed(pod: Pod, facts: Facts) -> Problem | None:
         return None
     report = pod.end.report
     if report:
-        return _ended(pod, _one(report.cause), _ADVICE.get(pod.end.code, "") if report.first else "")
+        # The kernel may kill one process of a pod and spare the one that reports it.
+        advice = _MORE_MEMORY if "needed more memory than" in report.cause else _ADVICE.get(pod.end.code, "")
+        return _ended(pod, _one(report.cause), advice if report.first else "")
     what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without a word about the cause"
     return _ended(pod, what, _ADVICE.get(pod.end.code, ""))
 
