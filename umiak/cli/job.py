@@ -72,6 +72,15 @@ def _parser() -> argparse.ArgumentParser:
 
     _named(verbs, "cancel", "write a checkpoint and stop; submit goes on from it", _cancel)
 
+    legacy = verbs.add_parser("legacy", help="what the tutorials' own YAML of 2016 and 2017 needs beside it")
+    legacy.add_argument(
+        "--image-names", action="store_true", help="list the images that YAML names, and what builds them"
+    )
+    legacy.add_argument(
+        "-n", "--namespace", default="default", metavar="NAME", help="where that YAML runs (default default)"
+    )
+    legacy.set_defaults(verb=_legacy)
+
     delete = _named(verbs, "delete", "remove all that submit made; the output stays", _delete)
     delete.add_argument("--output", action="store_true", help="delete the output on the volume too")
     return parser
@@ -264,4 +273,11 @@ def _delete(options: argparse.Namespace) -> int:
     api, namespace, name = _job(options)
     with api:
         control.delete(api, namespace, name, options.output, lambda text: print(text, flush=True))
+    return 0
+
+
+def _legacy(options: argparse.Namespace) -> int:
+    from umiak.launch.kube import legacy
+
+    print(legacy.images() if options.image_names else legacy.text(options.namespace).rstrip())
     return 0
