@@ -173,3 +173,15 @@ class Graph:
     path: str = ""
     files: tuple[str, ...] = ()
     version: str = "0.10"
+
+    def needed(self) -> list[Layer]:
+        """The layers that outputs and evaluators are computed from, in the order of the config."""
+        wanted = [*self.outputs, *(name for evaluator in self.evaluators for name in evaluator.inputs)]
+        found: set[str] = set()
+        while wanted:
+            name = wanted.pop()
+            if name not in found:
+                found.add(name)
+                layer = self.layers[name]
+                wanted += [*layer.inputs, *(projection.input for projection in layer.projections)]
+        return [layer for name, layer in self.layers.items() if name in found]

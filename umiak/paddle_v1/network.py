@@ -48,7 +48,7 @@ class Network(nn.Module):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
-        layers = _needed(graph)
+        layers = graph.needed()
         used = {name for layer in layers for name in layer.used}
         fields = _table_fields(layers)
         weights: dict[str, Weight] = {}
@@ -93,7 +93,8 @@ class Network(nn.Module):
             {name: found[place] for name, place in self._shown.items()},
         )
 
-    def loss(self, output: Output, batch: Mapping[str, Any]) -> Tensor:
+    @staticmethod
+    def loss(output: Output, batch: Mapping[str, Any]) -> Tensor:
         """The sum of all costs, divided by the samples because that is what the engine expects of a loss."""
         if not output.costs:
             raise InputError("outputs(…) names no cost, so there is nothing to train: give it a cost layer")
@@ -108,22 +109,6 @@ class Network(nn.Module):
 
 
 _KINDS: dict[str, type[Step]] = {**LAYERS, **COSTS}
-
-
-def _needed(graph: Graph) -> list[Layer]:
-    """The layers that outputs and evaluators are computed from, in the order of the config."""
-    wanted = [*graph.outputs, *(name for evaluator in graph.evaluators for name in evaluator.inputs)]
-    needed: set[str] = set()
-    while wanted:
-        name = wanted.pop()
-        if name not in needed:
-            needed.add(name)
-            wanted += _inputs(graph.layers[name])
-    return [layer for name, layer in graph.layers.items() if name in needed]
-
-
-def _inputs(layer: Layer) -> list[str]:
-    return [*layer.inputs, *(projection.input for projection in layer.projections)]
 
 
 def _table_fields(layers: Iterable[Layer]) -> dict[str, list[str]]:

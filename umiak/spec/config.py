@@ -63,6 +63,10 @@ class Config:
     parameters: Mapping[str, ParamOptions] = field(default_factory=dict)
     predict: Callable[[Any], Any] | None = None
     baseline: Baseline | None = None
+    tests_whole: bool = False
+    """Every trainer tests on all test data, instead of a share each."""
+    shapes: Mapping[str, tuple[int, ...]] | None = None
+    """The shapes of all parameters, where they are known before the model is built."""
 
     def __post_init__(self) -> None:
         for name in ("model", "loss"):

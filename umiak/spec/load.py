@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
+import logging
 import os
 import re
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from umiak.errors import InputError, UmiakError
 from umiak.spec.config import Config
+from umiak.spec.settings import Settings
+
+V1_READER = "umiak.paddle_v1.config"
+"""Reads v1 configs. It is named and not imported: this package knows no other, and native configs do without it."""
 
 _arguments: dict[str, str] = {}
 _beside: set[str] = set()
@@ -30,6 +37,16 @@ class Loaded:
     path: Path | None = None
     files: tuple[Path, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+    """The version of PaddlePaddle v1 that a v1 config means."""
+    beside: tuple[Path, ...] = ()
+    """Files it depends on that no snapshot copies."""
+    decides: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that the config itself makes."""
+    notes: tuple[str, ...] = ()
+    """Warnings for the user."""
+    records: tuple[logging.LogRecord, ...] = ()
+    """What was logged while it was loaded, for the log of each trainer."""
 
     @property
     def name(self) -> str:
@@ -37,10 +54,15 @@ class Loaded:
 
     def fingerprint(self) -> str:
         """Changes with the text of the config, of what it imports from beside it, and with its arguments."""
-        digest = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
-        for path in self.files:
+        digest = hashlib.sha256(repr(sorted(self.arguments.items())).encode() + self.version.encode())
+        for path in (*self.files, *self.beside):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()[:16]
+
+
+def settled(loaded: Loaded, settings: Settings) -> Settings:
+    """Settings with what the config decides."""
+    return replace(settings, **loaded.decides)
 
 
 def config_arg(name: str, default: str | int | float | bool) -> str | int | float | bool:
@@ -56,18 +78,19 @@ def config_arg(name: str, default: str | int | float | bool) -> str | int | floa
         raise InputError(f"--config_args {name}={text}: write a {type(default).__name__}") from None
 
 
-def load(path: Path, arguments: Mapping[str, str]) -> Loaded:
+def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = None) -> Loaded:
+    """Run a config. A v1 config looks at `settings` too: at its version, and at what the job is."""
     path = path.resolve()
     try:
-        source = path.read_text()
+        data = path.read_bytes()
+        if re.search(rb"^[ \t]*(from|import)[ \t]+paddle\b", data, re.MULTILINE):
+            loaded: Loaded = importlib.import_module(V1_READER).load(path, arguments, settings or Settings())
+            return loaded
+        source = data.decode()
     except OSError as error:
         raise InputError(f"cannot read the config {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"the config {path} is not a Python file") from None
-    if re.search(r"^\s*(from|import)\s+paddle\b", source, re.MULTILINE):
-        raise InputError(
-            f"{path} is a PaddlePaddle v1 config; this version trains native configs (a file that defines `config`)"
-        )
     _arguments.clear()
     _arguments.update(arguments)
     for name in _beside:

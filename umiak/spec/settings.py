@@ -17,6 +17,7 @@ class Settings:
 
     config: Path | None = None
     config_args: dict[str, str] = field(default_factory=dict)
+    paddle_version: str = ""
     job: str = "train"
     workers: int = 3
     servers: int | None = None
@@ -28,6 +29,8 @@ class Settings:
     overwrite: bool = False
     init_from: Path | None = None
     init_model_path: Path | None = None
+    load_missing_parameter_strategy: str = "fail"
+    own_data: bool = False
     mode: str = "sync"
     async_lagged_ratio_default: float = 1.5
     seed: int = 1
@@ -89,15 +92,23 @@ TRAINERS = ("train", "trainer")
 RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
 BENCH = ("bench",)
+SHOW = ("show",)
 WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "all")
 
+PADDLE_VERSIONS = ("0.9", "0.10")
+
 FLAGS = {
-    "config": Flag("the config file", RUNS + SNAPSHOTS, v1=True),
-    "config_args": Flag("k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS, v1=True),
+    "config": Flag("the config file", RUNS + SNAPSHOTS + SHOW, v1=True),
+    "config_args": Flag("k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS + SHOW, v1=True),
+    "paddle_version": Flag(
+        "which v1 a v1 config means; 0.10, or that of the snapshot",
+        TRAINERS + SNAPSHOTS + SHOW,
+        choices=PADDLE_VERSIONS,
+    ),
     "job": Flag("what to do: train or test", TRAINERS, choices=("train", "test"), v1=True),
-    "workers": Flag("number of workers: a trainer and a parameter server each", ("train", "certs"), minimum=1),
-    "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN, minimum=1),
-    "local": Flag("train in one process, without servers", TRAINERS, v1=True),
+    "workers": Flag("number of workers: a trainer and a parameter server each", ("train", "certs", "show"), minimum=1),
+    "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN + SHOW, minimum=1),
+    "local": Flag("train in one process, without servers", TRAINERS + SHOW, v1=True),
     "num_passes": Flag("number of passes over the data", RUNS, aliases=("passes",), minimum=0, v1=True),
     "start_pass": Flag("go on from the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
     "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
@@ -105,6 +116,10 @@ FLAGS = {
     "overwrite": Flag("replace what is there", (*TRAINERS, "certs", "export", "predict")),
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
     "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
+    "load_missing_parameter_strategy": Flag(
+        "what a parameter begins with that the snapshot lacks", TRAINERS, choices=("fail", "rand", "zero"), v1=True
+    ),
+    "own_data": Flag("each trainer finds its own part of the data, and reads all of it", TRAINERS),
     "mode": Flag("sync: rounds; async: every message at once", RUNS, choices=("sync", "async")),
     "async_lagged_ratio_default": Flag("async: drop gradients older than this × trainers updates", RUNS, v1=True),
     "seed": Flag("seed of everything random; 0: from the clock", TRAINERS, minimum=0, v1=True),
@@ -128,10 +143,10 @@ FLAGS = {
     "pservers": Flag("hosts of the parameter servers, with commas", ("trainer",), v1=True),
     "nics": Flag("interfaces to listen on, with commas; empty: all", ("pserver",), v1=True),
     "port": Flag("first port of every server", RUNS, minimum=0, maximum=65535, v1=True),
-    "ports_num": Flag("dense ports per server", RUNS, minimum=1, v1=True),
-    "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS, minimum=0, v1=True),
+    "ports_num": Flag("dense ports per server", RUNS + SHOW, minimum=1, v1=True),
+    "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS + SHOW, minimum=0, v1=True),
     "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
-    "output": Flag("the file to write", ("predict", "export")),
+    "output": Flag("the file to write", ("predict", "export", "show")),
     "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
     "seconds": Flag("how long each run is measured, after its warm-up", BENCH, minimum=0),
     "rounds": Flag("how often each system runs; figures are medians", BENCH, minimum=1),
@@ -156,7 +171,6 @@ _BLOCKS = "the block size follows from the model"
 _LAG = "--async_lagged_ratio_default alone sets the bound on old gradients"
 
 IGNORED = {
-    "load_missing_parameter_strategy": Ignored("str", "a missing parameter is always an error"),
     "test_all_data_in_one_period": Ignored("bool", "a test always reads all test data"),
     "test_wait": Ignored("int", "a test does not wait for snapshots to appear"),
     "model_list": Ignored("str", "name one snapshot, or a pass with --test_pass"),
