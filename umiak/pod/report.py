@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = "@umiak "
+CAUSE_CHARACTERS = 800
 MESSAGE_BYTES = 4000
 """Kubernetes cuts a termination message at 4096 bytes."""
 
@@ -60,17 +61,13 @@ def termination(outcome: Outcome, index: int) -> dict[str, Any]:
 
 
 def write_termination(path: Path, message: dict[str, Any]) -> None:
-    """Write it where Kubernetes looks for it, the end of the log first to go if there is too much."""
-    text = json.dumps(message)
-    for name in ("log", "cause"):
-        if (excess := len(text) - MESSAGE_BYTES) > 0:
-            # A character of the text may take several in JSON: what is left is then shorter than it could be.
-            kept = max(0, len(message[name]) - excess)
-            value = message[name]
-            message = {**message, name: value[len(value) - kept :] if name == "log" else value[:kept]}
-            text = json.dumps(message)
+    """Write it where Kubernetes looks for it; of what is too long, the cause keeps its beginning and the log its end."""
+    log, cause = message["log"], message["cause"]
+    while len(text := json.dumps({**message, "log": log, "cause": cause}, ensure_ascii=False).encode()) > MESSAGE_BYTES:
+        log = log[len(log) // 4 + 1 :]
+        cause = cause[: max(CAUSE_CHARACTERS, len(cause) * 3 // 4)]
     with contextlib.suppress(OSError):
-        path.write_text(text + "\n")
+        path.write_bytes(text + b"\n")
 
 
 def _time(seconds: float | None = None) -> str:

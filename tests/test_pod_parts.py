@@ -1,0 +1,129 @@
+"""Parts of a pod on their own: what its environment may say, whose an output directory is, what a message may hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from umiak.errors import InputError, RetryError
+from umiak.pod import claim, environment, report
+from umiak.pod.report import Outcome
+from umiak.spec.settings import Settings
+
+GIVEN = {
+    "JOB_COMPLETION_INDEX": "1",
+    "UMIAK_JOB": "movies",
+    "UMIAK_JOB_UID": "0f1e2d3c",
+    "UMIAK_TOKEN": "secret",
+    "UMIAK_WORKERS": "2",
+    "UMIAK_OUT": "/volume/movies/output",
+    "UMIAK_ENTRY": "config.py",
+    "UMIAK_ARGS": '["--passes=3", "--config_args=width=8"]',
+}
+
+
+def test_what_is_not_said_follows_from_the_name_of_the_job() -> None:
+    read = environment.read(GIVEN)
+    assert read.coordinator == "movies-0.movies:7163" and read.port == 7164
+    assert read.settings.num_passes == 3 and read.settings.config_args == {"width": "8"} and read.settings.workers == 2
+    assert read.directory == Path("/volume/movies/output/node_1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"UMIAK_WORKERS": "two"}, "UMIAK_WORKERS='two' is not a whole number"),
+        ({"UMIAK_WORKERS": "0"}, "at least 1"),
+        ({"JOB_COMPLETION_INDEX": "2"}, "is not one of UMIAK_WORKERS=2"),
+        ({"JOB_COMPLETION_INDEX": ""}, "JOB_COMPLETION_INDEX is not set"),
+        ({"UMIAK_TOKEN": ""}, "UMIAK_TOKEN is not set"),
+        ({"UMIAK_ARGS": "--passes=2"}, "is not a JSON list"),
+        ({"UMIAK_ARGS": '["--pases=2"]'}, "did you mean --passes"),
+        ({"UMIAK_ARGS": '["--workers=4"]'}, "a pod sets that itself"),
+        ({"UMIAK_ARGS": '["--seed=0"]'}, "--seed=0"),
+        ({"UMIAK_ARGS": '["--job=test"]'}, "umiak test"),
+    ],
+)
+def test_an_environment_that_is_wrong_names_the_variable(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        environment.read({**GIVEN, **changed})
+
+
+def settings(tmp_path: Path) -> Settings:
+    return Settings(save_dir=tmp_path / "out")
+
+
+def never(seconds: float) -> None:
+    raise AssertionError("it waits where it need not")
+
+
+def test_every_coordinator_has_a_newer_generation_than_those_before(tmp_path: Path) -> None:
+    first = claim.take(settings(tmp_path), "job", never)
+    first.note(generation=7)
+    second = claim.take(settings(tmp_path), "job", lambda seconds: None)
+    assert (first.generation, second.generation) == (7, 8)
+
+
+def test_who_has_lost_an_output_directory_to_another_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.0)
+    given_up = claim.take(settings(tmp_path), "job", never)
+    given_up.look()
+    waited: list[float] = []
+    claim.take(settings(tmp_path), "job", waited.append).look()
+    assert waited == [claim.HANDOVER_SECONDS], "the one before gets the time to notice"
+    with pytest.raises(RetryError, match="taken over"):
+        given_up.look()
+
+
+def test_another_job_is_kept_out_as_long_as_the_first_one_shows_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(claim, "STALE_SECONDS", 0.3)
+    monkeypatch.setattr(claim, "LEAVE_SECONDS", 1.0)
+    first = claim.take(settings(tmp_path), "first", never)
+
+    def beat(seconds: float) -> None:
+        time.sleep(0.05)
+        first.look()
+
+    with pytest.raises(InputError, match=r"another job \(first\) is training into"):
+        claim.take(settings(tmp_path), "second", beat)
+    first.note(released=True)
+    assert claim.take(settings(tmp_path), "second", never).generation == 1
+
+
+def test_what_an_earlier_job_left_without_a_checkpoint_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    (tmp_path / "out" / "pass-00000").mkdir(parents=True)
+    with pytest.raises(InputError, match="already holds a run"):
+        claim.take(settings(tmp_path), "job", never)
+    claim.take(replace(settings(tmp_path), overwrite=True), "job", never)
+    assert not (tmp_path / "out" / "pass-00000").exists()
+
+
+def test_a_job_that_is_done_is_done_for_itself_only(tmp_path: Path) -> None:
+    claim.take(settings(tmp_path), "job", never).note(done=True)
+    assert claim.is_done(tmp_path / "out", "job")
+    assert not claim.is_done(tmp_path / "out", "another") and not claim.is_done(tmp_path, "job")
+
+
+def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
+    failure = {"worker": 1, "role": "trainer", "round": 3, "time": 0.0, "log": 'a "quoted" ü line\n' * 400}
+    message = report.termination(Outcome(1, "ß" * 3000, failure), 1)
+    report.write_termination(tmp_path / "message", message)
+    text = (tmp_path / "message").read_text()
+    assert len(text.encode()) <= 4096
+    assert json.loads(text)["first"] and json.loads(text)["cause"].startswith("ß")
+
+
+def test_who_only_failed_because_of_another_says_so() -> None:
+    failure = {"worker": 2, "role": "pserver", "round": 3, "time": 0.0, "log": "its last lines"}
+    assert report.termination(Outcome(1, "lost", failure), 0) | {"log": "", "because_of": 2} == report.termination(
+        Outcome(1, "lost", failure), 0
+    )
+    assert report.termination(Outcome(1, "lost", failure), 2)["log"] == "its last lines"
