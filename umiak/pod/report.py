@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 MARK = "@umiak "
-CAUSE_CHARACTERS = 800
+CAUSE_CHARACTERS = 1000
+LOG_CHARACTERS = 1500
 MESSAGE_BYTES = 4000
 """Kubernetes cuts a termination message at 4096 bytes."""
 
@@ -62,10 +63,10 @@ def termination(outcome: Outcome, index: int) -> dict[str, Any]:
 
 def write_termination(path: Path, message: dict[str, Any]) -> None:
     """Write it where Kubernetes looks for it; of what is too long, the cause keeps its beginning and the log its end."""
-    log, cause = message["log"], message["cause"]
+    log, cause = message["log"][-LOG_CHARACTERS:], message["cause"][:CAUSE_CHARACTERS]
     while len(text := json.dumps({**message, "log": log, "cause": cause}, ensure_ascii=False).encode()) > MESSAGE_BYTES:
-        log = log[len(log) // 4 + 1 :]
-        cause = cause[: max(CAUSE_CHARACTERS, len(cause) * 3 // 4)]
+        # A character may take several bytes.
+        log, cause = log[len(log) // 4 + 1 :], cause if log else cause[: len(cause) // 2]
     with contextlib.suppress(OSError):
         path.write_bytes(text + b"\n")
 
