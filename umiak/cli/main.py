@@ -15,6 +15,7 @@ VERBS = {
     "test": "measure a snapshot on the test data",
     "predict": "write a snapshot's outputs for the test data",
     "export": "write a snapshot as safetensors",
+    "show": "tell and draw what a config describes, and what each service would hold",
     "data": "fetch data sets, cut them into shards",
     "output": "bring what a job on Kubernetes wrote to this machine",
     "pserver": "run one parameter server",

@@ -21,7 +21,7 @@ def tables(outline: Outline, console: Console | None = None) -> None:
         console.print(f"warning: {note}", style="yellow", markup=False, soft_wrap=True)
     _print(
         console,
-        ("layer", "kind", "size", "reads"),
+        ("layer", "kind", "size", "reads") if outline.flows else ("module", "kind", "size", "part of"),
         [(part.name, part.kind, part.size, " ".join(part.inputs)) for part in outline.parts],
     )
     rows = []

@@ -38,7 +38,8 @@ def _outline(config: Path, read: Settings) -> Outline:
     from umiak.spec.outline import Outline
 
     notes: tuple[str, ...] = ()
-    if config.is_file() and language.is_v1(config.read_bytes()):
+    v1 = config.is_file() and language.is_v1(config.read_bytes())
+    if v1:
         from umiak.paddle_v1.network import Network
 
         graph = language.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
@@ -48,4 +49,4 @@ def _outline(config: Path, read: Settings) -> Outline:
         parts = modules.parts(model)
     variables = modules.variables(model)
     held = () if read.local else modules.held(variables, read)
-    return Outline(config.name, parts, variables, held, notes)
+    return Outline(config.name, parts, variables, held, notes, flows=v1)

@@ -30,8 +30,13 @@ def parts(model: nn.Module) -> tuple[Part, ...]:
 
 
 def _size(module: nn.Module) -> str:
-    said = module.extra_repr() if not list(module.children()) else ""
-    return said if len(said) <= 40 else f"{said[:39]}…"
+    """The dims of what it trains itself; of a part that trains nothing, what torch says of it."""
+    own = [Variable("", tuple(parameter.shape)) for parameter in module.parameters(recurse=False)]
+    if isinstance(module, SparseEmbedding):
+        own = [Variable("", (module.num_embeddings, module.dim))]
+    if own:
+        return " + ".join(variable.dims for variable in own)
+    return "" if list(module.children()) else module.extra_repr()
 
 
 def variables(model: nn.Module) -> tuple[Variable, ...]:

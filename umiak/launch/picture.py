@@ -13,8 +13,10 @@ from typing import Any
 from umiak.spec.outline import Held, Outline, Part
 
 _INK, _LINE, _PLAIN, _EMPTY = "#333333", "#9aa5b1", "#f4f5f7", "#e9ecef"
-_WIDTH, _HEIGHT, _GAP = 2.3, 0.56, 0.36
+_WIDTH, _HEIGHT, _GAP = 2.7, 0.56, 0.36
+_INDENT, _TREE_GAP = 0.45, 0.1
 _SERVICE, _BAR = 0.62, 4.4
+_ACROSS, _BELOW = 37, 52
 
 
 def draw(outline: Outline, png: Path) -> None:
@@ -23,12 +25,10 @@ def draw(outline: Outline, png: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    places = layout(outline.parts)
+    places = _flow(outline.parts) if outline.flows else _tree(outline.parts)
     colours = _colours(outline)
-    columns = max((x for x, _ in places.values()), default=0) + 1
-    rows = max((y for _, y in places.values()), default=0) + 1
-    wide = columns * (_WIDTH + _GAP)
-    high = max(rows * (_HEIGHT + _GAP), len(outline.held) * _SERVICE + 0.8)
+    wide = max((x for x, _ in places.values()), default=0) + _WIDTH + _GAP
+    high = max(max((y for _, y in places.values()), default=0) + _HEIGHT + _GAP, len(outline.held) * _SERVICE + 0.8)
     with pyplot.rc_context({"font.size": 7.5, "font.family": "DejaVu Sans"}):
         figure = pyplot.figure(figsize=(wide + _BAR + 1.6, high + 0.7))
         axis = figure.add_axes((0, 0, 1, 1))
@@ -40,6 +40,19 @@ def draw(outline: Outline, png: Path) -> None:
         _services(axis, outline, wide + 0.5, colours)
         figure.savefig(png, dpi=130)
         pyplot.close(figure)
+
+
+def _tree(parts: tuple[Part, ...]) -> dict[str, tuple[float, float]]:
+    """One below the other, indented by how deep they lie."""
+    depth: dict[str, int] = {}
+    for part in parts:
+        depth[part.name] = 1 + max((depth.get(name, -1) for name in part.inputs), default=-1)
+    return {name: (_INDENT * deep, (_HEIGHT + _TREE_GAP) * row) for row, (name, deep) in enumerate(depth.items())}
+
+
+def _flow(parts: tuple[Part, ...]) -> dict[str, tuple[float, float]]:
+    places = layout(parts)
+    return {name: (column * (_WIDTH + _GAP), row * (_HEIGHT + _GAP)) for name, (column, row) in places.items()}
 
 
 def layout(parts: tuple[Part, ...]) -> dict[str, tuple[float, int]]:
@@ -88,33 +101,47 @@ def _colours(outline: Outline) -> dict[str, str]:
     return colours
 
 
-def _parts(axis: Any, outline: Outline, places: dict[str, tuple[float, int]], colours: dict[str, str]) -> None:
+def _parts(axis: Any, outline: Outline, places: dict[str, tuple[float, float]], colours: dict[str, str]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    def corner(name: str) -> tuple[float, float]:
-        column, rank = places[name]
-        return column * (_WIDTH + _GAP), rank * (_HEIGHT + _GAP)
-
     for part in outline.parts:
-        x, y = corner(part.name)
+        x, y = places[part.name]
         for name in part.inputs:
             if name in places:
-                from_x, from_y = corner(name)
-                axis.annotate(
-                    "",
-                    (x + _WIDTH / 2, y),
-                    (from_x + _WIDTH / 2, from_y + _HEIGHT),
-                    arrowprops={"arrowstyle": "-|>", "color": _LINE, "lw": 0.9, "shrinkA": 0, "shrinkB": 1},
-                    zorder=1,
-                )
-    for part in outline.parts:
-        x, y = corner(part.name)
+                _line(axis, places[name], (x, y), outline.flows)
         colour = colours[part.parameters[0]] if part.parameters else _PLAIN
-        style: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07", "facecolor": colour, "edgecolor": "#7b8794", "lw": 0.7}
-        axis.add_patch(FancyBboxPatch((x, y), _WIDTH, _HEIGHT, zorder=2, **style))
-        axis.text(x + 0.08, y + 0.2, _cut(part.name, 34), va="center", color="black", fontweight="bold", zorder=3)
-        told = f"{part.kind}  {part.size}" if part.size else part.kind
-        axis.text(x + 0.08, y + 0.41, _cut(told, 40), va="center", color=_INK, fontsize=6.5, zorder=3)
+        style: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07", "facecolor": colour, "lw": 0.7}
+        axis.add_patch(FancyBboxPatch((x, y), _WIDTH, _HEIGHT, edgecolor="#7b8794", zorder=2, **style))
+        axis.text(x + 0.08, y + 0.2, _cut(part.name, _ACROSS), va="center", color="black", fontweight="bold", zorder=3)
+        values = outline.values_of(part)
+        told = ", ".join(filter(None, (part.size, part.kind) if outline.flows else (part.kind, part.size)))
+        room = _BELOW - (len(f"{values:,}") + 4 if values else 0)
+        axis.text(x + 0.08, y + 0.41, _cut(told, room), va="center", color=_INK, fontsize=6.5, zorder=3)
+        if values:
+            right = {"ha": "right", "va": "center", "fontsize": 6.5, "style": "italic"}
+            axis.text(x + _WIDTH - 0.08, y + 0.41, f"{values:,}", color=_INK, zorder=3, **right)
+
+
+def _line(axis: Any, start: tuple[float, float], end: tuple[float, float], flows: bool) -> None:
+    """An arrow from a part to its reader, past what lies between them; or the branch of a tree."""
+    if not flows:
+        x, y = start[0] + _INDENT / 2, start[1] + _HEIGHT
+        axis.plot([x, x, end[0]], [y, end[1] + _HEIGHT / 2, end[1] + _HEIGHT / 2], color=_LINE, lw=0.8, zorder=1)
+        return
+    arrow = {"arrowstyle": "-|>", "color": _LINE, "lw": 0.9, "shrinkA": 0, "shrinkB": 1}
+    if start[0] == end[0] and end[1] - start[1] > 1.5 * (_HEIGHT + _GAP):
+        arrow["connectionstyle"] = f"arc3,rad={-0.9 / (end[1] - start[1]):.3f}"
+        axis.annotate(
+            "",
+            (end[0] + _WIDTH, end[1] + 0.5 * _HEIGHT),
+            (start[0] + _WIDTH, start[1] + 0.5 * _HEIGHT),
+            arrowprops=arrow,
+            zorder=1,
+        )
+        return
+    axis.annotate(
+        "", (end[0] + _WIDTH / 2, end[1]), (start[0] + _WIDTH / 2, start[1] + _HEIGHT), arrowprops=arrow, zorder=1
+    )
 
 
 def _services(axis: Any, outline: Outline, x: float, colours: dict[str, str]) -> None:
@@ -127,6 +154,7 @@ def _services(axis: Any, outline: Outline, x: float, colours: dict[str, str]) ->
         y = 0.1 + number * _SERVICE
         axis.text(x, y, f"service {held.name}", color=_INK, fontweight="bold", va="center")
         axis.text(x + _BAR, y, _holding(held), color=_INK, fontsize=6.5, ha="right", va="center")
+        axis.barh(y + 0.22, _BAR, 0.2, left=x, color="none", edgecolor=_EMPTY, lw=0.6)
         left = x
         for name, start, stop in held.blocks:
             width = _BAR * (stop - start) / most
@@ -146,4 +174,5 @@ def _holding(held: Held) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """The beginning and the end of a text that is too long: the end of a layer's name is what tells it from the others."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - most + most // 2 + 1 :]}"

@@ -54,11 +54,18 @@ class Held:
 
 @dataclass(frozen=True)
 class Outline:
+    """`flows`: the parts' inputs are what they read; otherwise the parts are a tree."""
+
     title: str
     parts: tuple[Part, ...]
     variables: tuple[Variable, ...]
     held: tuple[Held, ...] = ()
     notes: tuple[str, ...] = ()
+    flows: bool = True
+
+    def values_of(self, part: Part) -> int:
+        """How many values the parameters of a part have, as far as that is known."""
+        return sum(variable.values or 0 for variable in self.variables if variable.name in part.parameters)
 
     def homes(self, name: str) -> tuple[str, ...]:
         """The services that hold some of a parameter."""
