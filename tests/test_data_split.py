@@ -77,6 +77,15 @@ def test_a_train_list_says_what_is_cut_and_the_rest_is_whole_everywhere(tmp_path
     assert lines_of(tmp_path / "out", "dict.txt") == [["the\n", "and\n"]] * 3
 
 
+def test_a_listed_file_is_cut_by_lines_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/ratings.train").write_text("".join(SAMPLES))
+    (tmp_path / "source/train.list").write_text("./data/ratings.train\n")
+    cut(tmp_path / "source", tmp_path / "out")
+    assert lines_of(tmp_path / "out", "ratings.train")[1] == SAMPLES[1::3]
+    shards.verify(tmp_path / "out")
+
+
 def test_without_a_train_list_a_pattern_says_what_stays_whole(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()

@@ -33,6 +33,11 @@ def kind(path: str) -> str:
     return ending
 
 
+def kind_or_text(path: str) -> str:
+    """The same for a file that somebody said holds samples: without a known ending they are its lines."""
+    return kind(path) if known(path) else ".txt"
+
+
 def records(path: str, header: bool) -> Records:
     """All records; `header` says whether the first line of CSV and TSV names the columns."""
     ending = kind(path)

@@ -216,7 +216,7 @@ def records(path: Path, header: bool = False) -> Iterator[bytes]:
             yield row_bytes(row)
         return
     with formats.binary(path) as file:
-        for batch in batches(file, formats.kind(str(path)) == ".csv"):
+        for batch in batches(file, formats.kind_or_text(str(path)) == ".csv"):
             yield from islice(batch, 1 if header else 0, None)
             header = False
 

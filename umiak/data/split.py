@@ -121,7 +121,6 @@ def _listed(source: Path, names: list[str]) -> list[str]:
             continue
         if name not in names:
             raise InputError(f"{source / TRAIN_LIST} names {line.strip()!r}, but there is no {source / name}")
-        formats.kind(name)
         found.append(name)
     return found
 
@@ -277,7 +276,7 @@ class _Cut:
 
     def __init__(self, name: str, path: Path, targets: list[Path], first: int, header: bool, state: _State) -> None:
         self.name, self.path, self.targets, self.first, self.state = name, path, targets, first, state
-        self.header = header and formats.kind(name) in (".csv", ".tsv")
+        self.header = header and formats.kind_or_text(name) in (".csv", ".tsv")
         self.samples, self.content = 0, hashlib.sha256()
 
     def run(self, progress: Callable[[int], None]) -> Entry:
@@ -300,7 +299,7 @@ class _Cut:
                 self._resume(raw) if self.state.current.get("path") == self.name else (self._begin(packed), 0)
             )
             saved = raw.tell()
-            for lines in batches(source, formats.kind(self.name) == ".csv"):
+            for lines in batches(source, formats.kind_or_text(self.name) == ".csv"):
                 if self.header and not titled:
                     titled = len(lines[0])
                     for output in outputs:
