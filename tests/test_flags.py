@@ -119,7 +119,11 @@ def test_test_and_predict_take_a_snapshot_or_a_config() -> None:
         ("train", ["a.py", "b.py"], "takes one CONFIG, and was given 'b.py' after it"),
         ("train", ["a.py", "--config=b.py"], "'a.py' and --config say the same thing"),
         ("pserver", ["a.py"], "takes flags only"),
-        ("pserver", ["--workers=3"], "--workers is a flag of umiak train and umiak certs, not of umiak pserver"),
+        (
+            "pserver",
+            ["--workers=3"],
+            "--workers is a flag of umiak train and umiak certs and umiak show, not of umiak pserver",
+        ),
         ("certs", ["--num_passes=3"], "--num_passes is a flag of"),
         ("certs", ["--rdma_tcp=tcp"], "unknown flag --rdma_tcp"),
     ],

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "paddle_v1": {"spec", "data", "nn"},
     "cluster": {"spec"},
     "pod": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
-    "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch"},
+    "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {
         "spec",
         "wire",
