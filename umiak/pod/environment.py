@@ -93,7 +93,10 @@ def _settings(environ: Mapping[str, str], workers: int, port: int) -> Settings:
         raise InputError("--seed=0 would give every worker another seed: write a number")
     if settings.job != "train":
         raise InputError(f"--job={settings.job}: a job in a cluster trains; test its snapshots with umiak test")
-    return replace(settings, workers=workers, save_dir=Path(_text(environ, "UMIAK_OUT")).absolute(), port=port)
+    out = Path(_text(environ, "UMIAK_OUT")).absolute()
+    # Data that were cut into shards are not cut again.
+    own_data = settings.own_data or bool(environ.get("UMIAK_SHARDS"))
+    return replace(settings, workers=workers, save_dir=out, port=port, own_data=own_data)
 
 
 def _text(environ: Mapping[str, str], name: str) -> str:
