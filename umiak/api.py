@@ -172,7 +172,9 @@ def _text(value: Any) -> str:
 def _loaded(config: Config | str | Path, settings: Settings) -> Loaded:
     from umiak.spec import load as spec
 
-    return spec.Loaded(config) if isinstance(config, Config) else spec.load(Path(config), settings.config_args)
+    return (
+        spec.Loaded(config) if isinstance(config, Config) else spec.load(Path(config), settings.config_args, settings)
+    )
 
 
 def _pickled(config: Config) -> bytes:

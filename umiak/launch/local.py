@@ -25,7 +25,7 @@ from umiak.errors import InputError, UmiakError
 from umiak.files import write_json
 from umiak.launch.claim import claimed
 from umiak.launch.plan import JOB, plan_workers
-from umiak.spec.load import Loaded, load
+from umiak.spec.load import Loaded, load, settled
 from umiak.spec.settings import Settings
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -42,13 +42,18 @@ ENDING_SECONDS = 10.0
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
     """Train to the end and return 0. Raises what went wrong, with its exit code."""
     from umiak.trainer.output import check_output
+    from umiak.trainer.snapshot import check_start
 
     begun = time.monotonic()
     out = settings.save_dir
     if loaded is None:
         if settings.config is None:
             raise InputError("name a config file: umiak train CONFIG")
-        loaded = load(settings.config, settings.config_args)
+        loaded = load(settings.config, settings.config_args, settings)
+    settings = settled(loaded, settings)
+    check_start(loaded.config.shapes, settings)
+    for text in loaded.notes:
+        on_event({"event": "note", "text": f"warning: {text}"})
     if not out.is_dir():
         check_output(settings)
     with claimed(out):

@@ -77,7 +77,7 @@ def restore(service: Service, source: dict[str, Any]) -> None:
     directory = Path(source["directory"])
     if source["kind"] == "snapshot":
         for table in service.tables:
-            _restore_snapshot(service, table, directory)
+            _restore_snapshot(service, table, directory, source.get("missing", "fail"))
         return
     manifest = json.loads((directory / "manifest.json").read_text())
     pieces = [Piece(**piece) for piece in manifest["pieces"]]
@@ -118,8 +118,8 @@ def _restore_table(service: Service, table: Table, read: Tensors, goes_on: bool,
         table.restore_waiting(*waiting)
 
 
-def _restore_snapshot(service: Service, table: Table, directory: Path) -> None:
-    """Values only: the state of each row is that of a new one."""
+def _restore_snapshot(service: Service, table: Table, directory: Path, missing: str) -> None:
+    """Values only: the state of each row is that of a new one. A file that may be missing leaves rows random or zero."""
     model = directory / "model.json"
     # A snapshot of 2016 has no model.json, and no open tables either.
     described = json.loads(model.read_text())["tables"].get(table.name) if model.exists() else None
@@ -131,7 +131,11 @@ def _restore_snapshot(service: Service, table: Table, directory: Path) -> None:
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return
     assert table.vocab is not None
-    values = np.memmap(directory / table.name, "<f4", "r", SNAPSHOT_HEADER).reshape(-1, table.dim)
     ids = np.arange(table.vocab)
     ids = ids[owned_by(ids, service.spec.row_service, service.spec.row_services)]
+    if missing != "fail" and not (directory / table.name).exists():
+        if missing == "zero":
+            table.set_values(ids, np.zeros((ids.size, table.dim), np.float32), service.spec.start_pass)
+        return
+    values = np.memmap(directory / table.name, "<f4", "r", SNAPSHOT_HEADER).reshape(-1, table.dim)
     table.set_values(ids, np.ascontiguousarray(values[ids]), service.spec.start_pass)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,7 +37,7 @@ def test(settings: Settings) -> dict[str, Any]:
         totals.add(float(loss), samples, output, batch)
     values = totals.values()
     others = {name: value for name, value in values.items() if name != "cost"}
-    log.info(logs.tested_line(max(settings.test_pass, 0), totals.samples, values["cost"], others))
+    log.info(logs.tested_line(_pass_of(snapshot), totals.samples, values["cost"], others))
     return {"snapshot": str(snapshot), "samples": totals.samples, **values}
 
 
@@ -55,11 +56,16 @@ def predict(settings: Settings, output: Path) -> None:
             _write(file, invoke(config.predict, result) if config.predict else result, samples)
 
 
+def _pass_of(snapshot: Path) -> int:
+    number = snapshot.name[5:10]
+    return int(number) if snapshot.name.startswith("pass-") and number.isdigit() else 0
+
+
 def _open(settings: Settings) -> tuple[Path, Config, nn.Module, torch.device]:
     snapshot = find(settings.init_model_path or settings.save_dir, settings.test_pass)
     device = forward.choose_device(settings.use_gpu)
     torch.set_num_threads(settings.trainer_count)
-    loaded = config_of(snapshot, settings.config, settings.config_args)
+    loaded = config_of(snapshot, settings.config, settings.config_args, replace(settings, job="test"))
     return snapshot, loaded.config, load_model(snapshot, loaded.config, device), device
 
 

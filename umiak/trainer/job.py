@@ -113,7 +113,8 @@ class Job:
         if not self.position.batch:
             self.totals = Totals(self.config.metrics)
         self.recorder.begin_pass(self.totals)
-        self._prefetch = Prefetch(self._prepare(self.config.train, seed, self.position.batch))
+        shard = Shard() if self.settings.own_data else Shard(self.trainer, self.trainers)
+        self._prefetch = Prefetch(self._prepare(self.config.train, shard, seed, self.position.batch))
         try:
             self._following = self._prefetch.next()
             if self._following is not None:
@@ -228,16 +229,17 @@ class Job:
         raise Stopped(f"stopped in pass {self.position.pass_id}, round {self.session.round}, with a checkpoint")
 
     def test(self) -> tuple[Totals, dict[str, float]]:
-        """Test on this trainer's share of the test data: its own totals, and the values of all trainers together."""
+        """Test on this trainer's share of the test data, or on all of them: its own totals, and the values of all trainers."""
         own = Totals(self.config.metrics)
         assert self.config.test is not None
         for prepared, output, loss in self.evaluate(self.config.test):
             own.add(float(loss), prepared.samples, output, prepared.batch)
-        return own, own.values(self.session.reduce(own.vector))
+        return own, own.values(None if self.config.tests_whole else self.session.reduce(own.vector))
 
     def evaluate(self, source: Source) -> Iterator[tuple[Prepared, Any, Any]]:
         """Run the model over a source without training: batch, output and loss of each."""
-        prefetch = Prefetch(self._prepare(source, None, 0))
+        shard = Shard() if self.config.tests_whole else Shard(self.trainer, self.trainers)
+        prefetch = Prefetch(self._prepare(source, shard, None, 0))
         self.model.eval()
         try:
             with torch.no_grad():
@@ -255,8 +257,7 @@ class Job:
         """The model's output for a batch, and its loss."""
         return forward.run(self.model, self.config, batch)
 
-    def _prepare(self, source: Source, seed: int | None, start: int) -> Iterator[Prepared]:
-        shard = Shard(self.trainer, self.trainers)
+    def _prepare(self, source: Source, shard: Shard, seed: int | None, start: int) -> Iterator[Prepared]:
         for batch in source.batches(self.config.batch_size, shard, seed, start):
             tensors = forward.to_tensors(batch)
             if self.session.tables.fields is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from umiak.nn.sparse import sparse_tables
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.load import load as load_config
+from umiak.spec.settings import Settings
 from umiak.trainer.forward import build
 from umiak.trainer.snapshot import check_tables, load_dense, read_model
 from umiak.trainer.stored import StoredRows, open_table
@@ -21,20 +23,29 @@ from umiak.trainer.tables import spec_of
 CPU = torch.device("cpu")
 
 
-def config_of(snapshot: Path, path: Path | None = None, arguments: Mapping[str, str] | None = None) -> Loaded:
+def config_of(
+    snapshot: Path,
+    path: Path | None = None,
+    arguments: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+) -> Loaded:
     """The config of a snapshot: its own copy, or the file at `path`, with the arguments it was trained with.
 
+    `settings` say what it is for (see spec/load.py); without them, for the model alone.
     Running a config runs its code: only load snapshots whose origin you trust.
     """
-    arguments = {**read_model(snapshot).get("config_args", {}), **(arguments or {})}
+    described = read_model(snapshot)
+    arguments = {**described.get("config_args", {}), **(arguments or {})}
+    settings = settings or Settings(job="load")
+    settings = replace(settings, paddle_version=settings.paddle_version or described.get("paddle_version", ""))
     if path is not None:
-        return load_config(path, arguments)
+        return load_config(path, arguments, settings)
     name = snapshot / "path.txt"
     copy = snapshot / Path(name.read_text()).name if name.exists() else snapshot
     if not copy.is_file():
         raise InputError(f"{snapshot} holds no copy of its config: name the config it was trained with (--config)")
     try:
-        return load_config(copy, arguments)
+        return load_config(copy, arguments, settings)
     except InputError as error:
         raise InputError(
             f"{error} (a snapshot's own copy; if it needs files beside it, use the original: --config)"

@@ -14,7 +14,7 @@ import torch
 from umiak.errors import DamagedError
 from umiak.files import read_tensors
 from umiak.pserver.process import tls_for
-from umiak.spec.load import Loaded
+from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
 from umiak.trainer import checkpoint, snapshot, state
 from umiak.trainer.ends import LocalEnd, RemoteEnd
@@ -82,16 +82,21 @@ def open_job(
 ) -> Iterator[Job]:
     """A job that is ready to train: model built, servers set up or joined, checkpoint restored."""
     me, out = assignment, assignment.out
+    settings = settled(loaded, settings)
+    _log_config(loaded)
     device = choose_device(settings.use_gpu)
     torch.set_num_threads(settings.trainer_count)
     with _connected(settings, assignment) as services:
         torch.manual_seed(settings.seed)
         model = build(loaded.config, device)
-        source = snapshot_to_load(settings)
+        source = snapshot.to_load(settings)
         if source is not None:
             # Every trainer does this: buffers and frozen parameters do not come from the servers.
-            snapshot.load_dense(source, dict(model.named_parameters()), model)
+            missing = settings.load_missing_parameter_strategy
+            snapshot.load_dense(source, dict(model.named_parameters()), model, missing)
         session = Session(model, services, device)
+        if loaded.version:
+            log.info("trainer mode: %s", "SgdSparseCpuTraining" if session.tables.specs else "Normal")
         saver = Saver(
             out,
             session,
@@ -128,6 +133,14 @@ def open_job(
         finally:
             if curves is not None:
                 curves.close()
+
+
+def _log_config(loaded: Loaded) -> None:
+    """What was said while the config was loaded, before there was a log."""
+    for record in loaded.records:
+        logging.getLogger(record.name).handle(record)
+    for note in loaded.notes:
+        log.warning("%s", note)
 
 
 def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
@@ -184,8 +197,9 @@ def _setup(
             "goes_on": False,
         }
     elif source is not None:
-        snapshot.check_tables(source, session.tables.specs)
-        restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False}
+        missing = settings.load_missing_parameter_strategy
+        snapshot.check_tables(source, session.tables.specs, missing)
+        restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
     log.info("Initing parameters..")
     config = loaded.config
     try:
@@ -204,14 +218,6 @@ def _setup(
             checkpoint.mark_damaged(found)
         raise
     log.info("Init parameters done.")
-
-
-def snapshot_to_load(settings: Settings) -> Path | None:
-    if settings.init_model_path is not None:
-        return snapshot.find(settings.init_model_path)
-    if settings.start_pass > 0:
-        return snapshot.find(settings.save_dir, settings.start_pass - 1)
-    return None
 
 
 def _blob(directory: Path, trainer: int) -> bytes:

@@ -121,6 +121,8 @@ class Saver:
             "parameters": shapes,
             "tables": tables,
         }
+        if self.loaded.version:
+            model["paddle_version"] = self.loaded.version
         published = draft.publish(model, self.loaded.files, self.loaded.name)
         if self.save_only_one and self._last is not None and self._last != published:
             shutil.rmtree(self._last, ignore_errors=True)

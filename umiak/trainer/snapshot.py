@@ -7,6 +7,7 @@ complete snapshot; `model.json`, which the original did not have, names shapes a
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import struct
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ import numpy as np
 from umiak.errors import InputError
 from umiak.files import atomic, disk_error, sync_directory, write_json
 from umiak.pserver.protocol import TableSpec
+from umiak.spec.settings import Settings
 
 HEADER = struct.Struct("<iIQ")
 NOT_PARAMETERS = {"done", "path.txt", "model.json", "buffers.safetensors"}
@@ -122,7 +124,32 @@ def find(path: Path, pass_id: int = -1) -> Path:
     return max(found, key=lambda snapshot: (snapshot.name[:10], len(snapshot.name) == 10, snapshot.name))
 
 
-def check_tables(snapshot: Path, tables: Iterable[TableSpec]) -> None:
+def to_load(settings: Settings) -> Path | None:
+    """The snapshot a training begins with, if it is to begin with one."""
+    if settings.init_model_path is not None:
+        return find(settings.init_model_path)
+    if settings.start_pass > 0:
+        return find(settings.save_dir, settings.start_pass - 1)
+    return None
+
+
+def check_start(shapes: Mapping[str, tuple[int, ...]] | None, settings: Settings) -> None:
+    """Refuse a snapshot that cannot be begun with before anything is written, where the shapes are known by then."""
+    source = to_load(settings)
+    if source is None or shapes is None:
+        return
+    read_model(source)
+    for name, shape in shapes.items():
+        if not lacks(source, name, settings.load_missing_parameter_strategy):
+            read_parameter(source / name, math.prod(shape))
+
+
+def lacks(snapshot: Path, name: str, missing: str) -> bool:
+    """Whether a parameter's file is not there and need not be, by --load_missing_parameter_strategy."""
+    return missing != "fail" and not (snapshot / name).exists()
+
+
+def check_tables(snapshot: Path, tables: Iterable[TableSpec], missing: str = "fail") -> None:
     """Refuse a snapshot whose tables are not those of the model, before anybody reads their rows."""
     stored = read_model(snapshot)["tables"]
     for table in tables:
@@ -134,18 +161,25 @@ def check_tables(snapshot: Path, tables: Iterable[TableSpec]) -> None:
                 f"table {table.name!r} has dim {described['dim']} and num_embeddings {described['vocab']} in the snapshot "
                 f"{snapshot}, but {table.dim} and {table.vocab} in the model: it is a snapshot of another model"
             )
-        if table.vocab is not None:
+        if table.vocab is not None and not lacks(snapshot, table.name, missing):
             read_parameter(snapshot / table.name, table.vocab * table.dim)
 
 
-def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any) -> None:
-    """Put a snapshot's values into a model's parameters, and its buffers back."""
+def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any, missing: str = "fail") -> None:
+    """Put a snapshot's values into a model's parameters, and its buffers back.
+
+    Where a file is missing, "rand" leaves the parameter as it was built and "zero" makes it zero.
+    """
     import torch
     from safetensors.torch import load_file
 
     shapes = read_model(snapshot)["parameters"]
     with torch.no_grad():
         for name, parameter in parameters.items():
+            if lacks(snapshot, name, missing):
+                if missing == "zero":
+                    parameter.zero_()
+                continue
             values = read_parameter(snapshot / name, parameter.numel())
             if shapes.get(name, list(parameter.shape)) != list(parameter.shape):
                 raise InputError(

@@ -79,9 +79,11 @@ def trainer(settings: Settings) -> int:
     from umiak.trainer.checkpoint import newest
     from umiak.trainer.job import Stopped
     from umiak.trainer.run import run
+    from umiak.trainer.snapshot import check_start
 
     _log_to_stderr()
-    loaded = load(config, settings.config_args)
+    loaded = load(config, settings.config_args, settings)
+    check_start(loaded.config.shapes, settings)
     claim_output(settings, assignment)
     stop = _Stop()
     try:
