@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster_options import KEY_ID, chosen, spec
 from tests.fake_aws import FakeAws
-from tests.fake_aws.stacks import Stack
+from tests.fake_aws.operations import Stack
 from umiak.cli.main import main
 from umiak.cluster import checks, policy, template
 from umiak.cluster.aws import Aws
@@ -197,7 +197,7 @@ def test_cluster_that_exists_is_recognised_whoever_deployed_it(aws: FakeAws) -> 
     ],
 )
 def test_stack_in_a_state_that_blocks_its_name(aws: FakeAws, status: str, level: str, said: str) -> None:
-    made = Stack("paddle", "us-west-2", template.text(chosen(REACHABLE)), {}, status)
+    made = Stack("paddle", "us-west-2", template.text(chosen(REACHABLE)), {}, status=status)
     aws.stacks.stacks["us-west-2", "paddle"] = made
     assert said in the_one(texts(chosen(REACHABLE), level, "name"))
 

@@ -15,14 +15,31 @@ from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
 # Where the name in a signature is not the name of the boto3 client.
-CLIENTS = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"}
+CLIENTS = {
+    "elasticfilesystem": "efs",
+    "elasticloadbalancing": "elbv2",
+    "servicequotas": "service-quotas",
+    "tagging": "resourcegroupstaggingapi",
+}
+# Of two clients with one name in their signatures, the older says so by the version of its API.
+CLASSIC = (b"Version=2012-06-01", "elb")
 # And where neither is the prefix of IAM actions.
-IAM_PREFIXES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas"}
+IAM_PREFIXES = {
+    "efs": "elasticfilesystem",
+    "elb": "elasticloadbalancing",
+    "elbv2": "elasticloadbalancing",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
+}
 # Operations that IAM calls something else.
 IAM_NAMES = {
     ("s3", "GetBucketEncryption"): "GetEncryptionConfiguration",
     ("s3", "PutBucketEncryption"): "PutEncryptionConfiguration",
     ("s3", "PutBucketLifecycleConfiguration"): "PutLifecycleConfiguration",
+    ("s3", "DeleteObjects"): "DeleteObjectVersion",
+    ("s3", "HeadBucket"): "ListBucket",
+    ("s3", "ListMultipartUploads"): "ListBucketMultipartUploads",
+    ("s3", "ListObjectVersions"): "ListBucketVersions",
     ("s3", "PutPublicAccessBlock"): "PutBucketPublicAccessBlock",
 }
 
@@ -61,6 +78,8 @@ def read(environ: dict[str, Any]) -> tuple[Call, Any, str]:
         raise ValueError(f"not a signed AWS request: {request.method} {request.path}")
     key_id, region, name = signed.groups()
     service = CLIENTS.get(name, name)
+    if service == "elbv2" and CLASSIC[0] in request.data:
+        service = CLASSIC[1]
     model = get_service_model(service)
     operation, uri = get_service_router(service).match(request)
     protocol = determine_request_protocol(model, request.content_type)

@@ -1,14 +1,17 @@
 """EKS: clusters, node groups, add-ons, access entries and pod identities, with the mistakes AWS would not forgive.
 
-Times are short: everything is active at once, except an add-on that waits for nodes.
+The API server is the fake's own small one, unless a test sets `endpoint` and `certificate` to a real one's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
 
 from tests.fake_aws.calls import AwsFault, Call
 from tests.fake_aws.people import ACCOUNT
@@ -23,6 +26,10 @@ VERSIONS = {
     "1.35": ("STANDARD_SUPPORT", datetime(2027, 3, 27)),
     "1.33": ("EXTENDED_SUPPORT", datetime(2026, 7, 29)),
 }
+# Seconds until a control plane or a node group is active, and until a node group that is deleted by its API is gone.
+CLUSTER_SECONDS, NODES_SECONDS, GONE_SECONDS = 500.0, 120.0, 200.0
+# The logs of a control plane may arrive so long after its end, and make their group again.
+LATE = 90.0
 NO_CONTROL_PLANE = {"use1-az3", "usw1-az2", "cac1-az3"}
 # Add-ons, and whether they are pods that need a node.
 ADDONS = {
@@ -42,6 +49,10 @@ class Eks:
         self.addons: dict[tuple[str, str], dict[str, Any]] = {}
         self.access: dict[tuple[str, str], dict[str, Any]] = {}
         self.identities: dict[tuple[str, str, str], dict[str, Any]] = {}
+        # Where kubectl is sent; None is the fake's own API server.
+        self.endpoint: str | None = None
+        self.certificate: str | None = None
+        self.late_logs = False
         self._numbers = itertools.count(1)
 
     def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
@@ -95,9 +106,20 @@ class Eks:
                 self.create_identity,
                 {"clusterName", "namespace", "serviceAccount", "roleArn", "tags"},
             ),
+            "DeleteAccessEntry": (self.delete_access, {"clusterName", "principalArn"}),
+            "DeleteAddon": (self.delete_addon, {"clusterName", "addonName"}),
+            "DeleteCluster": (self.delete_cluster, {"name"}),
+            "DeleteNodegroup": (self.delete_nodes, {"clusterName", "nodegroupName"}),
+            "DeletePodIdentityAssociation": (self.delete_identity, {"clusterName", "associationId"}),
             "DescribeCluster": (self.describe, {"name"}),
+            "DescribeNodegroup": (self.describe_nodes, {"clusterName", "nodegroupName"}),
             "DescribeClusterVersions": (self.versions, set()),
             "ListClusters": (self.list, set()),
+            "ListNodegroups": (self.list_nodes, {"clusterName"}),
+            "UpdateClusterConfig": (self.update_cluster, {"name", "resourcesVpcConfig", "deletionProtection"}),
+            "UpdateClusterVersion": (self.update_version, {"name", "version"}),
+            "UpdateNodegroupConfig": (self.scale, {"clusterName", "nodegroupName", "scalingConfig"}),
+            "UpdateNodegroupVersion": (self.renew, {"clusterName", "nodegroupName", "launchTemplate"}),
         }
         return {("eks", name): _checked(handler, known) for name, (handler, known) in table.items()}
 
@@ -113,7 +135,9 @@ class Eks:
         return {"clusters": [name for name, cluster in self.clusters.items() if cluster["region"] == call.region]}
 
     def describe(self, call: Call) -> dict[str, Any]:
-        return {"cluster": self._cluster(call.params["name"])}
+        cluster = self._cluster(call.params["name"])
+        status = "ACTIVE" if self.fake.clock.seconds >= cluster.get("ready", 0) else "CREATING"
+        return {"cluster": cluster | {"status": status}}
 
     def create_cluster(self, call: Call) -> dict[str, Any]:
         params = call.params
@@ -140,15 +164,18 @@ class Eks:
             "arn": f"arn:aws:eks:{call.region}:{ACCOUNT}:cluster/{name}",
             "createdAt": datetime.now(UTC).replace(tzinfo=None),
             "version": params["version"],
-            "endpoint": f"https://{name}.{call.region}.eks.invalid",
-            "certificateAuthority": {"data": "ZmFrZQ=="},
-            "status": "ACTIVE",
+            "endpoint": self.endpoint or self.fake.kubernetes.endpoint,
+            "certificateAuthority": {"data": self.certificate or self.fake.kubernetes.certificate},
+            "deletionProtection": False,
+            "ready": self.fake.clock.seconds + CLUSTER_SECONDS,
             "roleArn": params["roleArn"],
             "resourcesVpcConfig": params["resourcesVpcConfig"]
             | {"clusterSecurityGroupId": group, "vpcId": subnets[0]["VpcId"]},
             "tags": params.get("tags", {}),
             "region": call.region,
         }
+        for subnet in subnets:
+            self.fake.interfaces.add(call.region, subnet["SubnetId"], (group,), f"Amazon EKS {name}", f"eks:{name}")
         return {"cluster": self.clusters[name]}
 
     def create_nodes(self, call: Call) -> dict[str, Any]:
@@ -176,14 +203,16 @@ class Eks:
         scaling = params["scalingConfig"]
         if scaling["maxSize"] < 1 or not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"]:
             raise AwsFault("InvalidParameterException", f"bad scalingConfig {scaling}")
-        self.node_groups[cluster["name"], params["nodegroupName"]] = params | {"status": "ACTIVE"}
+        made = params | {"ready": self.fake.clock.seconds + NODES_SECONDS, "template": template, "subnet": subnets[0]}
+        self.node_groups[cluster["name"], params["nodegroupName"]] = made
         if scaling["desiredSize"]:
-            self._launch(ec2, params, template, subnets[0])
+            self._launch(ec2, made, call.region, scaling["desiredSize"])
         return {
             "nodegroup": {"clusterName": cluster["name"], "nodegroupName": params["nodegroupName"], "status": "ACTIVE"}
         }
 
-    def _launch(self, ec2: Any, params: dict[str, Any], template: dict[str, Any], subnet: dict[str, Any]) -> None:
+    def _launch(self, ec2: Any, params: dict[str, Any], region: str, count: int) -> None:
+        template, subnet = params["template"], params["subnet"]
         managed = {"eks:cluster-name": params["clusterName"], "eks:nodegroup-name": params["nodegroupName"]}
         specifications = []
         for entry in template["TagSpecifications"]:
@@ -196,16 +225,151 @@ class Eks:
                     {"ResourceType": entry["ResourceType"], "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}
                 )
         spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if params["capacityType"] == "SPOT" else {}
-        ec2.run_instances(
+        made = ec2.run_instances(
             ImageId="ami-12c6146b",
             InstanceType=params["instanceTypes"][0],
-            MinCount=params["scalingConfig"]["desiredSize"],
-            MaxCount=params["scalingConfig"]["desiredSize"],
+            MinCount=count,
+            MaxCount=count,
             SubnetId=subnet["SubnetId"],
             BlockDeviceMappings=template["BlockDeviceMappings"],
             TagSpecifications=specifications,
             **spot,
         )
+        groups = tuple(template["SecurityGroupIds"])
+        for instance in made["Instances"]:
+            name = instance["InstanceId"]
+            self.fake.interfaces.add(region, subnet["SubnetId"], groups, f"aws-K8S-{name}", name)
+
+    def instances(self, cluster: str, group: str | None = None, region: str = "us-west-2") -> list[dict[str, Any]]:
+        """The machines of a cluster that run, or of one of its groups."""
+        filters = [
+            {"Name": "tag:eks:cluster-name", "Values": [cluster]},
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+        ]
+        answer = self.fake.client("ec2", region=region, via="eks").describe_instances(Filters=filters)
+        found = [instance for entry in answer["Reservations"] for instance in entry["Instances"]]
+        return [
+            item for item in found if group is None or {"Key": "eks:nodegroup-name", "Value": group} in item["Tags"]
+        ]
+
+    def _end(self, ec2: Any, names: list[str]) -> None:
+        if names:
+            ec2.terminate_instances(InstanceIds=names)
+            for name in names:
+                self.fake.interfaces.strand(name)
+
+    def describe_nodes(self, call: Call) -> dict[str, Any]:
+        found = self._group(call)
+        status = found.get("leaving") or ("ACTIVE" if self.fake.clock.seconds >= found["ready"] else "CREATING")
+        names = ("clusterName", "nodegroupName", "scalingConfig", "capacityType", "instanceTypes")
+        return {"nodegroup": {name: found[name] for name in names} | {"status": status, "health": {"issues": []}}}
+
+    def list_nodes(self, call: Call) -> dict[str, Any]:
+        self._cluster(call.params["clusterName"])
+        return {"nodegroups": [group for owner, group in self.node_groups if owner == call.params["clusterName"]]}
+
+    def scale(self, call: Call) -> dict[str, Any]:
+        found, ec2 = self._group(call), self._ec2(call)
+        wanted = call.params["scalingConfig"]
+        if wanted["maxSize"] < 1 or not wanted["minSize"] <= wanted["desiredSize"] <= wanted["maxSize"]:
+            raise AwsFault("InvalidParameterException", f"bad scalingConfig {wanted}")
+        running = self.instances(found["clusterName"], found["nodegroupName"], call.region)
+        found["scalingConfig"] = wanted
+        missing = wanted["desiredSize"] - len(running)
+        if missing > 0:
+            self._launch(ec2, found, call.region, missing)
+        else:
+            self._end(ec2, [item["InstanceId"] for item in running[: -missing or None]] if missing else [])
+        return {"update": {"id": "fake", "status": "InProgress"}}
+
+    def renew(self, call: Call) -> dict[str, Any]:
+        """Other machines from another version of the launch template."""
+        found, ec2 = self._group(call), self._ec2(call)
+        version = call.params["launchTemplate"]
+        answer = ec2.describe_launch_template_versions(LaunchTemplateId=version["id"], Versions=[version["version"]])
+        found["template"] = answer["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        running = self.instances(found["clusterName"], found["nodegroupName"], call.region)
+        if running:
+            self._launch(ec2, found, call.region, len(running))
+            self._end(ec2, [item["InstanceId"] for item in running])
+        return {"update": {"id": "fake", "status": "InProgress"}}
+
+    def delete_nodes(self, call: Call) -> dict[str, Any]:
+        """CloudFormation has waited already; who asks EKS itself is told that it has begun."""
+        found, ec2 = self._group(call), self._ec2(call)
+        key = (found["clusterName"], found["nodegroupName"])
+
+        def go() -> None:
+            if self.node_groups.pop(key, None):
+                self._end(ec2, [item["InstanceId"] for item in self.instances(*key, call.region)])
+
+        if call.via:
+            go()
+        elif "leaving" not in found:
+            found["leaving"] = "DELETING"
+            self.fake.clock.after(GONE_SECONDS, go)
+        return {"nodegroup": {"clusterName": key[0], "nodegroupName": key[1], "status": "DELETING"}}
+
+    def update_cluster(self, call: Call) -> dict[str, Any]:
+        cluster = self._cluster(call.params["name"])
+        cluster["resourcesVpcConfig"] = cluster["resourcesVpcConfig"] | call.params.get("resourcesVpcConfig", {})
+        if "deletionProtection" in call.params:
+            cluster["deletionProtection"] = call.params["deletionProtection"]
+        return {"update": {"id": "fake", "status": "InProgress"}}
+
+    def update_version(self, call: Call) -> dict[str, Any]:
+        self._cluster(call.params["name"])["version"] = call.params["version"]
+        return {"update": {"id": "fake", "status": "InProgress"}}
+
+    def delete_cluster(self, call: Call) -> dict[str, Any]:
+        name = call.params["name"]
+        cluster, ec2 = self._cluster(name), self._ec2(call)
+        if any(owner == name for owner, _ in self.node_groups):
+            raise AwsFault("ResourceInUseException", "Cluster has nodegroups attached")
+        if cluster["deletionProtection"]:
+            raise AwsFault("InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled")
+        del self.clusters[name]
+        for table in (self.addons, self.access, self.identities):
+            for key in [key for key in table if key[0] == name]:
+                del table[key]  # type: ignore[attr-defined]
+        self.fake.interfaces.release(f"eks:{name}")
+        # In use by a node's forgotten interface, its group stays behind, and nobody is told.
+        with contextlib.suppress(ClientError):
+            ec2.delete_security_group(GroupId=cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
+        if self.late_logs:
+            logs, group = self.fake.client("logs", region=call.region, via="eks"), f"/aws/eks/{name}/cluster"
+            self.fake.clock.after(LATE, lambda: logs.create_log_group(logGroupName=group))
+        return {"cluster": {"name": name, "status": "DELETING"}}
+
+    def delete_addon(self, call: Call) -> dict[str, Any]:
+        key = (call.params["clusterName"], call.params["addonName"])
+        if self.addons.pop(key, None) is None:
+            raise AwsFault("ResourceNotFoundException", f"No addon: {key[1]}")
+        return {"addon": {"clusterName": key[0], "addonName": key[1], "status": "DELETING"}}
+
+    def delete_access(self, call: Call) -> dict[str, Any]:
+        if self.access.pop((call.params["clusterName"], call.params["principalArn"]), None) is None:
+            raise AwsFault("ResourceNotFoundException", "The specified principalArn could not be found")
+        return {}
+
+    def delete_identity(self, call: Call) -> dict[str, Any]:
+        for key, made in list(self.identities.items()):
+            if made["associationId"] == call.params["associationId"]:
+                del self.identities[key]
+                return {"association": {"associationId": made["associationId"]}}
+        raise AwsFault("ResourceNotFoundException", "The specified association could not be found")
+
+    def inject_disk(self, cluster: str, region: str = "us-west-2") -> str:
+        """A disk that Kubernetes made for a claim."""
+        made = self.fake.client("ec2", region=region, via="eks").create_volume(
+            AvailabilityZone=f"{region}a",
+            Size=20,
+            VolumeType="gp3",
+            TagSpecifications=[
+                {"ResourceType": "volume", "Tags": [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}]}
+            ],
+        )
+        return str(made["VolumeId"])
 
     def create_addon(self, call: Call) -> dict[str, Any]:
         params = call.params
@@ -247,13 +411,22 @@ class Eks:
         params = call.params
         self._cluster(params["clusterName"])
         self._trusts(params["roleArn"], "pods.eks.amazonaws.com")
-        self.identities[params["clusterName"], params["namespace"], params["serviceAccount"]] = params
-        return {"association": {"associationId": f"a-fake{next(self._numbers)}", "clusterName": params["clusterName"]}}
+        name = f"a-fake{next(self._numbers)}"
+        key = (params["clusterName"], params["namespace"], params["serviceAccount"])
+        self.identities[key] = params | {"associationId": name}
+        return {"association": {"associationId": name, "clusterName": params["clusterName"]}}
 
     def _cluster(self, name: str) -> dict[str, Any]:
         if name not in self.clusters:
             raise AwsFault("ResourceNotFoundException", f"No cluster found for name: {name}.")
         return self.clusters[name]
+
+    def _group(self, call: Call) -> dict[str, Any]:
+        self._cluster(call.params["clusterName"])
+        key = (call.params["clusterName"], call.params["nodegroupName"])
+        if key not in self.node_groups:
+            raise AwsFault("ResourceNotFoundException", f"No node group found for name: {key[1]}.")
+        return self.node_groups[key]
 
     def _trusts(self, role_arn: str, service: str) -> None:
         from moto.iam.models import iam_backends

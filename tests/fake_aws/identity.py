@@ -27,6 +27,7 @@ class Identity:
         return {
             ("sts", "GetCallerIdentity"): self.who,
             ("iam", "AttachRolePolicy"): self.attach,
+            ("iam", "DetachRolePolicy"): lambda call: {},
             ("iam", "GetRole"): self.role,
             ("iam", "SimulatePrincipalPolicy"): self.simulate,
         }

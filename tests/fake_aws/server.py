@@ -1,4 +1,5 @@
-"""The server: one thread, one port on loopback, and what a test may look at and arrange."""
+"""The server: one port on loopback for all of AWS, another for the API server of Kubernetes, and what a test may look at and
+arrange. One request is answered at a time, after everything that is due by then on the fake's clock."""
 
 from __future__ import annotations
 
@@ -15,32 +16,54 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 from tests.fake_aws import front
+from tests.fake_aws.apiserver import ApiServer
+from tests.fake_aws.balancers import Balancers
 from tests.fake_aws.calls import Call
+from tests.fake_aws.clock import Clock
 from tests.fake_aws.eks import Eks
 from tests.fake_aws.identity import Identity
+from tests.fake_aws.interfaces import Interfaces
+from tests.fake_aws.network import Network
 from tests.fake_aws.people import People, Person
 from tests.fake_aws.pricing import Pricing
 from tests.fake_aws.quotas import Quotas
 from tests.fake_aws.stacks import Stacks
+from tests.fake_aws.tagging import Tagging
+from tests.fake_aws.tokens import Tokens
 
 REGION = "us-west-2"
 
 
 @dataclass
 class Fault:
-    """An error to answer in place of the real answer, `times` times."""
+    """An error to answer in place of the real answer, `times` times, after `skip` good ones; "*" is every operation."""
 
     service: str
     operation: str
     code: str
     times: int
+    skip: int = 0
+
+    def strikes(self, call: Call) -> bool:
+        """Counts: ask once for each call."""
+        fits = self.service in ("*", call.service) and self.operation in ("*", call.operation)
+        if not fits or call.via or self.times <= 0:
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        self.times -= 1
+        return True
 
 
 class FakeAws:
-    def __init__(self) -> None:
+    def __init__(self, speed: float = 0.0) -> None:
+        self.speed = speed
+        self.lock = threading.RLock()
         self.moto = DomainDispatcherApplication(create_backend_app)
         # To make a client takes longer than all it will be asked.
         self._clients: dict[tuple[str, ...], Any] = {}
+        self.kubernetes = ApiServer(self)
         self.arrange()
         self._server = make_server("127.0.0.1", 0, front.Front(self), threaded=True, request_handler=_QuietHandler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
@@ -50,24 +73,44 @@ class FakeAws:
         """An empty account with one administrator."""
         moto_api_backend.reset()
         self.journal: list[Call] = []
+        # When each call of the journal came, on the fake's clock.
+        self.times: list[float] = []
         self.unmodelled: list[str] = []
         self.faults: list[Fault] = []
+        self.clock = Clock(self.speed)
         self.people = People()
         self.eks = Eks(self)
         self.stacks = Stacks(self)
+        self.interfaces = Interfaces(self)
+        self.balancers = Balancers(self)
+        self.tagging = Tagging(self)
+        self.tokens = Tokens(self)
         self.pricing = Pricing()
         self.quotas = Quotas()
-        own = [self.eks, self.stacks, self.pricing, self.quotas, Identity(self)]
+        self.kubernetes.arrange()
+        own = [
+            self.eks,
+            self.stacks,
+            self.interfaces,
+            self.balancers,
+            self.tagging,
+            self.pricing,
+            self.quotas,
+            Identity(self),
+        ]
         self.handlers: dict[tuple[str, str], Callable[[Call], Any]] = {}
         for service in own:
             self.handlers |= service.handlers()
+        self.guards = Network(self).guards()
 
     @contextmanager
     def running(self) -> Iterator[FakeAws]:
         self._thread.start()
+        self.kubernetes.start()
         try:
             yield self
         finally:
+            self.kubernetes.stop()
             self._server.shutdown()
             self._thread.join()
             self._server.server_close()
@@ -106,23 +149,31 @@ class FakeAws:
         return client
 
     def deploy(self, name: str, body: str, person: Person | None = None) -> str:
-        """A stack, as an administrator makes it by hand with `aws cloudformation deploy`; its status."""
+        """A stack, as an administrator makes it by hand with `aws cloudformation deploy`; its status when all is done."""
         client = self.client("cloudformation", person)
         which = {"StackName": name, "ChangeSetName": "by-hand"}
+        admin = [{"ParameterKey": "AdminArn", "ParameterValue": self.admin.principal}]
         client.create_change_set(
             **which,
             ChangeSetType="CREATE",
             TemplateBody=body,
-            Parameters=[{"ParameterKey": "AdminArn", "ParameterValue": self.admin.principal}],
+            Parameters=admin if "AdminArn" in body else [],
             Capabilities=["CAPABILITY_NAMED_IAM"],
             OnStackFailure="DO_NOTHING",
         )
+        self.settle()
         client.execute_change_set(**which)
+        self.settle()
         status: str = client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
         return status
 
-    def fail(self, service: str, operation: str, code: str, times: int = 10**6) -> None:
-        self.faults.append(Fault(service, operation, code, times))
+    def settle(self) -> None:
+        """Let time pass until nothing is at work."""
+        with self.lock:
+            self.clock.settle()
+
+    def fail(self, service: str, operation: str, code: str, times: int = 10**6, skip: int = 0) -> None:
+        self.faults.append(Fault(service, operation, code, times, skip))
 
     def asked(self) -> set[tuple[str, str]]:
         """What was called, by anyone but AWS itself."""

@@ -1,8 +1,6 @@
-"""CloudFormation: a stack is made resource by resource, in the order its references and DependsOn demand, by the API calls
-CloudFormation would make with the caller's permissions. `resources` knows each type; an unknown type, property or function
-fails the stack and the test.
+"""CloudFormation's API: stacks, change sets, events. What a stack does when it is at work is `operations`.
 
-Only creation by a change set, and only with OnStackFailure=DO_NOTHING: what happened stays to be looked at.
+A type, property or function that is not modelled fails the stack and the test; so does a parameter of a call.
 """
 
 from __future__ import annotations
@@ -12,86 +10,100 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import yaml
-from botocore.exceptions import ClientError
-
-from tests.fake_aws import resources
+from tests.fake_aws import changing, templates
 from tests.fake_aws.calls import AwsFault, Call
-from tests.fake_aws.people import ACCOUNT, Person
+from tests.fake_aws.operations import Break, Operations, Stack
 
 if TYPE_CHECKING:
     from tests.fake_aws.server import FakeAws
 
-BODY_LIMIT = 51_200
+__all__ = ["Break", "Stack", "Stacks"]
+
+PAGE = 40
+# Seconds until a change set is ready.
+READY = 5.0
+NOTHING = "The submitted information didn't contain changes. Submit different information to create a change set."
+# Stacks that may be changed, and those at rest, which may be deleted.
+CHANGEABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 
 
 @dataclass
-class Made:
-    """A resource of a stack: what Ref gives, what GetAtt gives, and what became of it."""
-
-    title: str
-    kind: str
-    status: str = "CREATE_IN_PROGRESS"
-    reason: str = ""
-    physical: str = ""
-    attributes: dict[str, Any] = field(default_factory=dict)
-    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC).replace(tzinfo=None))
-
-
-@dataclass
-class Stack:
+class ChangeSet:
     name: str
-    region: str
+    stack: Stack
+    kind: str
     body: str
     parameters: dict[str, str]
-    status: str = "REVIEW_IN_PROGRESS"
-    made: dict[str, Made] = field(default_factory=dict)
-    created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(tzinfo=None))
-
-    @property
-    def id(self) -> str:
-        return f"arn:aws:cloudformation:{self.region}:{ACCOUNT}:stack/{self.name}/fake"
+    on_failure: str
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    status: str = "CREATE_PENDING"
+    reason: str = ""
+    execution: str = "UNAVAILABLE"
 
 
 class Stacks:
     def __init__(self, fake: FakeAws) -> None:
         self.fake = fake
+        self.operations = Operations(fake)
         self.stacks: dict[tuple[str, str], Stack] = {}
+        self.gone: list[Stack] = []
+        self.sets: dict[tuple[str, str], ChangeSet] = {}
         self._numbers = itertools.count(1)
 
     def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
-        return {
-            ("cloudformation", "CreateChangeSet"): self.create_change_set,
-            ("cloudformation", "DescribeChangeSet"): self.describe_change_set,
-            ("cloudformation", "DescribeStackResources"): self.describe_resources,
-            ("cloudformation", "DescribeStacks"): self.describe,
-            ("cloudformation", "ExecuteChangeSet"): self.execute_change_set,
-            ("cloudformation", "GetTemplateSummary"): self.summary,
-            ("cloudformation", "ValidateTemplate"): self.validate,
+        where = ("StackName", "ChangeSetName")
+        table: dict[str, tuple[Callable[[Call], Any], tuple[str, ...]]] = {
+            "ContinueUpdateRollback": (self.continue_rollback, ("StackName",)),
+            "CreateChangeSet": (
+                self.create_change_set,
+                (
+                    *where,
+                    "ChangeSetType",
+                    "TemplateBody",
+                    "Parameters",
+                    "Capabilities",
+                    "OnStackFailure",
+                    "Description",
+                ),
+            ),
+            "DeleteChangeSet": (self.delete_change_set, where),
+            "DeleteStack": (self.delete, ("StackName", "RetainResources")),
+            "DescribeChangeSet": (self.describe_change_set, where),
+            "DescribeStackEvents": (self.events, ("StackName", "NextToken")),
+            "DescribeStackResources": (self.describe_resources, ("StackName",)),
+            "DescribeStacks": (self.describe, ("StackName",)),
+            "ExecuteChangeSet": (self.execute_change_set, where),
+            "GetTemplate": (self.template, ("StackName", "TemplateStage")),
+            "GetTemplateSummary": (self.summary, ("StackName",)),
+            "UpdateTerminationProtection": (self.protect, ("StackName", "EnableTerminationProtection")),
+            "ValidateTemplate": (self.validate, ("TemplateBody",)),
         }
+        return {("cloudformation", name): _only(handler, known) for name, (handler, known) in table.items()}
 
     def describe(self, call: Call) -> dict[str, Any]:
-        _only(call, "StackName")
-        stack = self._stack(call)
+        stack = self._stack(call, gone=True)
         entry: dict[str, Any] = {
             "StackName": stack.name,
             "StackId": stack.id,
             "StackStatus": stack.status,
+            "StackStatusReason": stack.reason,
             "CreationTime": stack.created,
+            "EnableTerminationProtection": stack.protected,
+            "Parameters": [{"ParameterKey": k, "ParameterValue": v} for k, v in stack.parameters.items()],
         }
-        if stack.status == "CREATE_COMPLETE":
-            outputs = yaml.safe_load(stack.body).get("Outputs", {})
+        if stack.updated:
+            entry["LastUpdatedTime"] = stack.updated
+        if stack.status in CHANGEABLE:
+            resolver = self.operations.resolver(stack)
             entry["Outputs"] = [
-                {"OutputKey": name, "OutputValue": _Resolver(stack).value(output["Value"])}
-                for name, output in outputs.items()
+                {"OutputKey": name, "OutputValue": resolver.value(output["Value"])}
+                for name, output in templates.parsed(stack.body).get("Outputs", {}).items()
             ]
         return {"Stacks": [entry]}
 
     def describe_resources(self, call: Call) -> dict[str, Any]:
-        _only(call, "StackName")
         stack = self._stack(call)
         return {
             "StackResources": [
@@ -109,208 +121,243 @@ class Stacks:
             ]
         }
 
+    def events(self, call: Call) -> dict[str, Any]:
+        """Newest first, in short pages."""
+        stack = self._stack(call, gone=True)
+        newest = stack.events[::-1]
+        first = int(call.params.get("NextToken") or 0)
+        entries = [
+            {
+                "StackId": stack.id,
+                "StackName": stack.name,
+                "EventId": event.id,
+                "LogicalResourceId": event.title,
+                "PhysicalResourceId": event.physical,
+                "ResourceType": event.kind,
+                "ResourceStatus": event.status,
+                "Timestamp": event.timestamp,
+            }
+            | ({"ResourceStatusReason": event.reason} if event.reason else {})
+            for event in newest[first : first + PAGE]
+        ]
+        more = {"NextToken": str(first + PAGE)} if first + PAGE < len(newest) else {}
+        return {"StackEvents": entries} | more
+
+    def template(self, call: Call) -> dict[str, Any]:
+        return {"TemplateBody": self._stack(call).body}
+
     def summary(self, call: Call) -> dict[str, Any]:
-        _only(call, "StackName")
-        template = yaml.safe_load(self._stack(call).body)
+        template = templates.parsed(self._stack(call).body)
         return {
             "Metadata": json.dumps(template.get("Metadata", {})),
             "ResourceTypes": sorted({resource["Type"] for resource in template["Resources"].values()}),
         }
 
     def validate(self, call: Call) -> dict[str, Any]:
-        _only(call, "TemplateBody")
-        template = _template(call.params["TemplateBody"])
+        template = templates.parsed(call.params["TemplateBody"])
         return {
             "Description": template.get("Description", ""),
             "Parameters": [{"ParameterKey": k} for k in template.get("Parameters", {})],
         }
 
     def create_change_set(self, call: Call) -> dict[str, Any]:
-        known = (
-            "StackName",
-            "ChangeSetName",
-            "ChangeSetType",
-            "TemplateBody",
-            "Parameters",
-            "Capabilities",
-            "OnStackFailure",
-        )
-        _only(call, *known)
-        assert call.params["ChangeSetType"] == "CREATE", "only change sets that create are modelled"
-        assert call.params.get("OnStackFailure") == "DO_NOTHING", "only OnStackFailure=DO_NOTHING is modelled"
-        name = call.params["StackName"]
+        params, kind = call.params, call.params["ChangeSetType"]
+        name = params["StackName"]
         if not re.fullmatch(r"[A-Za-z][-A-Za-z0-9]{0,127}", name):
             raise AwsFault("ValidationError", f"Value '{name}' at 'stackName' failed to satisfy constraint")
-        if (call.region, name) in self.stacks:
-            raise AwsFault("ValidationError", f"Stack [{name}] already exists and cannot be created again")
-        template = _template(call.params["TemplateBody"])
-        parameters = {entry["ParameterKey"]: entry["ParameterValue"] for entry in call.params.get("Parameters", [])}
-        for key, declared in template.get("Parameters", {}).items():
-            parameters.setdefault(key, declared.get("Default"))
-            if parameters[key] is None:
-                raise AwsFault("ValidationError", f"Parameters: [{key}] must have values")
-            if not re.fullmatch(declared["AllowedPattern"], parameters[key]):
-                raise AwsFault("ValidationError", f"Parameter {key} failed to satisfy constraint: AllowedPattern")
+        template = templates.parsed(params["TemplateBody"])
         named = any("RoleName" in r.get("Properties", {}) for r in template["Resources"].values())
-        if named and "CAPABILITY_NAMED_IAM" not in call.params.get("Capabilities", []):
+        if named and "CAPABILITY_NAMED_IAM" not in params.get("Capabilities", []):
             raise AwsFault("InsufficientCapabilitiesException", "Requires capabilities : [CAPABILITY_NAMED_IAM]")
-        stack = Stack(name, call.region, call.params["TemplateBody"], parameters)
-        self.stacks[call.region, name] = stack
-        return {"Id": f"{stack.id}/{call.params['ChangeSetName']}", "StackId": stack.id}
+        stack = self.stacks.get((call.region, name))
+        before = stack.parameters if stack else {}
+        values = templates.parameters(template, params.get("Parameters", []), before)
+        if kind == "CREATE":
+            if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
+                raise AwsFault("ValidationError", f"Stack [{name}] already exists and cannot be created again")
+            if stack is None:
+                stack = self._new(call.region, name)
+        else:
+            assert kind == "UPDATE", f"change sets of type {kind} are not modelled"
+            if stack is None:
+                raise AwsFault("ValidationError", f"Stack [{name}] does not exist")
+            if stack.status not in CHANGEABLE:
+                raise AwsFault(
+                    "ValidationError", f"Stack:{stack.id} is in {stack.status} state and can not be updated."
+                )
+        key = (stack.id, params["ChangeSetName"])
+        if key in self.sets:
+            raise AwsFault("AlreadyExistsException", f"ChangeSet {params['ChangeSetName']} already exists")
+        on_failure = params.get("OnStackFailure", "ROLLBACK")
+        assert on_failure in ("ROLLBACK", "DO_NOTHING"), f"OnStackFailure={on_failure} is not modelled"
+        made = self.sets[key] = ChangeSet(key[1], stack, kind, params["TemplateBody"], values, on_failure)
+        made.changes = self._changes(stack, template, values)
+        self.fake.clock.after(READY, lambda: _ready(made))
+        return {"Id": f"{stack.id}/{made.name}", "StackId": stack.id}
+
+    def _new(self, region: str, name: str) -> Stack:
+        stack = Stack(name, region, "", {}, self.fake.clock.now(), number=next(self._numbers))
+        self.stacks[region, name] = stack
+        self.operations.mark(stack, "REVIEW_IN_PROGRESS", "User Initiated")
+        return stack
+
+    def _changes(self, stack: Stack, template: dict[str, Any], values: dict[str, str]) -> list[dict[str, Any]]:
+        """As a change set tells them: what is new, what changes and whether that replaces it, what goes."""
+        changes = []
+        declared = template["Resources"]
+        touched: set[str] = set()
+        resolver = self.operations.resolver(stack)
+        resolver.known |= values
+        order = sorted(declared, key=lambda title: _depth(title, templates.dependencies(declared)))
+        for title in order:
+            body, made = declared[title], stack.made.get(title)
+            entry = {"LogicalResourceId": title, "ResourceType": body["Type"]}
+            if made is None:
+                changes.append(entry | {"Action": "Add"})
+                continue
+            indirect = bool(templates.mentioned(body.get("Properties", {})) & touched)
+            if body == made.body and not indirect:
+                continue
+            # Something new is not there to be resolved yet; then only the text can be compared.
+            known = templates.mentioned(body.get("Properties", {})) <= {*stack.made, *values}
+            new = resolver.value(body.get("Properties", {})) if known else body.get("Properties", {})
+            replaced = new != made.properties and changing.replaces(made.kind, made.properties, new)
+            if new != made.properties:
+                touched.add(title)
+            changes.append(
+                entry
+                | {
+                    "Action": "Modify",
+                    "PhysicalResourceId": made.physical,
+                    "Replacement": "True" if replaced else "False",
+                    "Scope": ["Properties"] if new != made.properties or indirect else ["Metadata"],
+                }
+            )
+        for title, made in stack.made.items():
+            if title not in declared:
+                changes.append(
+                    {
+                        "LogicalResourceId": title,
+                        "ResourceType": made.kind,
+                        "Action": "Remove",
+                        "PhysicalResourceId": made.physical,
+                    }
+                )
+        return changes
 
     def describe_change_set(self, call: Call) -> dict[str, Any]:
-        _only(call, "StackName", "ChangeSetName")
-        stack = self._stack(call)
-        changes = [
-            {
-                "Type": "Resource",
-                "ResourceChange": {"Action": "Add", "LogicalResourceId": title, "ResourceType": body["Type"]},
-            }
-            for title, body in yaml.safe_load(stack.body)["Resources"].items()
-        ]
-        available = "AVAILABLE" if stack.status == "REVIEW_IN_PROGRESS" else "EXECUTE_COMPLETE"
-        return {"StackName": stack.name, "Status": "CREATE_COMPLETE", "ExecutionStatus": available, "Changes": changes}
+        found = self._set(call)
+        return {
+            "StackName": found.stack.name,
+            "StackId": found.stack.id,
+            "ChangeSetName": found.name,
+            "Status": found.status,
+            "StatusReason": found.reason,
+            "ExecutionStatus": found.execution,
+            "Changes": [{"Type": "Resource", "ResourceChange": change} for change in found.changes],
+        }
 
-    def execute_change_set(self, call: Call) -> dict[str, Any]:
-        _only(call, "StackName", "ChangeSetName")
-        stack = self._stack(call)
-        stack.status = "CREATE_IN_PROGRESS"
-        self._make(stack, yaml.safe_load(stack.body), self.fake.people.by_key[call.key_id])
+    def delete_change_set(self, call: Call) -> dict[str, Any]:
+        found = self._set(call)
+        if found.execution == "EXECUTE_IN_PROGRESS":
+            raise AwsFault("InvalidChangeSetStatus", f"ChangeSet [{found.name}] cannot be deleted while it is executed")
+        del self.sets[found.stack.id, found.name]
         return {}
 
-    def _make(self, stack: Stack, template: dict[str, Any], person: Person) -> None:
-        resolver = _Resolver(stack)
-        for title in order(template["Resources"]):
-            body = template["Resources"][title]
-            made = stack.made[title] = Made(title, body["Type"])
-            properties = resources.Properties(resolver.value(body.get("Properties", {})))
-            maker = resources.Maker(
-                lambda service: self.fake.client(service, person, stack.region, via="cloudformation"),
-                f"{stack.name}-{title}".lower() + f"-{next(self._numbers):012d}",
-            )
-            try:
-                made.physical, made.attributes = resources.make(body["Type"], maker, properties)
-                properties.all_taken(body["Type"])
-            except ClientError as error:
-                made.status, made.reason = "CREATE_FAILED", str(error)
-                stack.status = "CREATE_FAILED"
-                return
-            except Exception as error:
-                made.status, made.reason = "CREATE_FAILED", f"{type(error).__name__}: {error}"
-                stack.status = "CREATE_FAILED"
-                self.fake.unmodelled.append(f"{title}: {made.reason}")
-                return
-            made.status = "CREATE_COMPLETE"
-        stack.status = "CREATE_COMPLETE"
-
-    def _stack(self, call: Call) -> Stack:
-        name = call.params["StackName"]
-        if (call.region, name) not in self.stacks:
-            raise AwsFault("ValidationError", f"Stack with id {name} does not exist")
-        return self.stacks[call.region, name]
-
-
-def _template(body: str) -> dict[str, Any]:
-    if len(body.encode()) > BODY_LIMIT:
-        raise AwsFault("ValidationError", f"'templateBody' must have length less than or equal to {BODY_LIMIT}")
-    template: dict[str, Any] = yaml.safe_load(body)
-    unknown = set(template) - {
-        "AWSTemplateFormatVersion",
-        "Description",
-        "Metadata",
-        "Parameters",
-        "Resources",
-        "Outputs",
-    }
-    assert not unknown, f"template sections that are not modelled: {unknown}"
-    for title, resource in template["Resources"].items():
-        for name in _mentioned(resource) - set(template["Resources"]) - set(template.get("Parameters", {})):
+    def execute_change_set(self, call: Call) -> dict[str, Any]:
+        found = self._set(call)
+        if found.execution != "AVAILABLE":
             raise AwsFault(
-                "ValidationError", f"Template format error: Unresolved resource dependency [{name}] in {title}"
+                "InvalidChangeSetStatus",
+                f"ChangeSet [{found.name}] cannot be executed in its current status of [{found.execution}]",
             )
-    return template
-
-
-def order(declared: dict[str, Any]) -> list[str]:
-    """Everything as early as what it mentions allows, as CloudFormation does; the last in the file first among equals.
-
-    So a dependency that is missing from the template is not satisfied by the luck of the order in the file.
-    """
-    levels: dict[str, int] = {}
-
-    def level(title: str, above: tuple[str, ...]) -> int:
-        if title in above:
-            raise AwsFault("ValidationError", f"Circular dependency between resources: {', '.join(above)}")
-        if title not in levels:
-            mentioned = _mentioned(declared[title]) & set(declared)
-            levels[title] = 1 + max((level(name, (*above, title)) for name in mentioned), default=0)
-        return levels[title]
-
-    position = {title: i for i, title in enumerate(declared)}
-    return sorted(declared, key=lambda title: (level(title, ()), -position[title]))
-
-
-def _mentioned(value: Any) -> set[str]:
-    if isinstance(value, list):
-        return set().union(*map(_mentioned, value))
-    if not isinstance(value, dict):
-        return set()
-    found: set[str] = set()
-    for key, inner in value.items():
-        if key == "Ref":
-            found.add(inner)
-        elif key == "Fn::GetAtt":
-            found.add(inner[0])
-        elif key == "Fn::Sub":
-            found |= {name.partition(".")[0] for name in re.findall(r"\$\{([^}]+)\}", inner)}
-        elif key == "DependsOn":
-            found |= {inner} if isinstance(inner, str) else set(inner)
+        stack, person = found.stack, self.fake.people.by_key[call.key_id]
+        # An executed change set is gone from the stack.
+        self.sets = {key: value for key, value in self.sets.items() if value.stack is not stack}
+        if found.kind == "CREATE":
+            stack.body, stack.parameters = found.body, found.parameters
+            self.operations.create(stack, person, found.on_failure)
         else:
-            found |= _mentioned(inner)
-    return {name for name in found if not name.startswith("AWS::")}
+            self.operations.update(stack, found.body, found.parameters, person)
+        return {}
+
+    def continue_rollback(self, call: Call) -> dict[str, Any]:
+        stack = self._stack(call)
+        if stack.status != "UPDATE_ROLLBACK_FAILED":
+            raise AwsFault("ValidationError", f"Stack:{stack.id} is in {stack.status} state")
+        person = self.fake.people.by_key[call.key_id]
+        self.operations.resume_rollback(stack, person)
+        return {}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        try:
+            stack = self._stack(call)
+        except AwsFault:
+            # Deleting what is not there succeeds.
+            return {}
+        retained = set(call.params.get("RetainResources", []))
+        if stack.protected:
+            raise AwsFault(
+                "ValidationError", f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
+            )
+        if retained and (stack.status != "DELETE_FAILED" or not retained <= _stuck(stack)):
+            raise AwsFault(
+                "ValidationError", "Invalid operation: RetainResources is for resources that failed to delete"
+            )
+        if stack.status == "DELETE_IN_PROGRESS":
+            return {}
+        if stack.status.endswith("_IN_PROGRESS") and stack.status not in (
+            "REVIEW_IN_PROGRESS",
+            "CREATE_IN_PROGRESS",
+        ):
+            raise AwsFault("ValidationError", f"Stack [{stack.id}] cannot be deleted while in status {stack.status}")
+        self.operations.delete(stack, self.fake.people.by_key[call.key_id], retained)
+        return {}
+
+    def protect(self, call: Call) -> dict[str, Any]:
+        stack = self._stack(call)
+        stack.protected = call.params["EnableTerminationProtection"]
+        return {"StackId": stack.id}
+
+    def _stack(self, call: Call, *, gone: bool = False) -> Stack:
+        """By name, or by id, which also finds (`gone`) one that was deleted."""
+        wanted = call.params["StackName"]
+        for key, stack in list(self.stacks.items()):
+            if stack.status == "DELETE_COMPLETE":
+                self.gone.append(self.stacks.pop(key))
+        every = [stack for (region, _), stack in self.stacks.items() if region == call.region]
+        for stack in [*every, *(self.gone if gone else [])]:
+            if wanted == stack.id or (wanted == stack.name and stack.status != "DELETE_COMPLETE"):
+                return stack
+        raise AwsFault("ValidationError", f"Stack with id {wanted} does not exist")
+
+    def _set(self, call: Call) -> ChangeSet:
+        stack = self._stack(call)
+        key = (stack.id, call.params["ChangeSetName"].rpartition("/")[2])
+        if key not in self.sets:
+            raise AwsFault("ChangeSetNotFound", f"ChangeSet [{key[1]}] does not exist")
+        return self.sets[key]
 
 
-class _Resolver:
-    """Ref, Fn::GetAtt and Fn::Sub; other functions are not modelled."""
-
-    def __init__(self, stack: Stack) -> None:
-        self.stack = stack
-
-    def value(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self.value(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        if set(value) == {"Ref"}:
-            return self.ref(value["Ref"])
-        if set(value) == {"Fn::GetAtt"}:
-            return self.attribute(*value["Fn::GetAtt"])
-        if set(value) == {"Fn::Sub"}:
-            return re.sub(r"\$\{([^}]+)\}", lambda match: str(self._named(match[1])), value["Fn::Sub"])
-        assert not any(key.startswith("Fn::") for key in value), f"not modelled: {set(value)}"
-        return {key: self.value(inner) for key, inner in value.items()}
-
-    def ref(self, name: str) -> Any:
-        pseudo = {
-            "AWS::Partition": "aws",
-            "AWS::Region": self.stack.region,
-            "AWS::AccountId": ACCOUNT,
-            "AWS::URLSuffix": "amazonaws.com",
-        }
-        if name in pseudo:
-            return pseudo[name]
-        if name in self.stack.parameters:
-            return self.stack.parameters[name]
-        return self.stack.made[name].physical
-
-    def attribute(self, title: str, name: str) -> Any:
-        return self.stack.made[title].attributes[name]
-
-    def _named(self, name: str) -> Any:
-        title, dot, attribute = name.partition(".")
-        return self.attribute(title, attribute) if dot else self.ref(name)
+def _ready(made: ChangeSet) -> None:
+    if made.changes:
+        made.status, made.execution = "CREATE_COMPLETE", "AVAILABLE"
+    else:
+        made.status, made.reason = "FAILED", NOTHING
 
 
-def _only(call: Call, *known: str) -> None:
-    unknown = set(call.params) - set(known)
-    assert not unknown, f"{call}: parameters that are not modelled: {unknown}"
+def _stuck(stack: Stack) -> set[str]:
+    return {made.title for made in stack.made.values() if made.status == "DELETE_FAILED"}
+
+
+def _depth(title: str, waits: dict[str, set[str]]) -> int:
+    return 1 + max((_depth(name, waits) for name in waits[title]), default=0)
+
+
+def _only(handler: Callable[[Call], Any], known: tuple[str, ...]) -> Callable[[Call], Any]:
+    def run(call: Call) -> Any:
+        unknown = set(call.params) - {*known, "ClientRequestToken", "ClientToken"}
+        assert not unknown, f"{call}: parameters that are not modelled: {unknown}"
+        return handler(call)
+
+    return run

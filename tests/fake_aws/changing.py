@@ -1,0 +1,123 @@
+"""What CloudFormation can change in place, by type and property, and how; every other change is a replacement.
+
+A replacement of something with a name of its own fails, as it does on AWS: two cannot have it. A change to a type that is
+not here is not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fake_aws.calls import AwsFault
+from tests.fake_aws.resources import Maker
+
+# (clients, physical id, attributes, new properties, names of those that changed) → new attributes
+Changer = Callable[[Maker, str, dict[str, Any], dict[str, Any], set[str]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Changes:
+    in_place: set[str]
+    change: Changer
+    # The property that gives it a name of the template's choice.
+    name: str = ""
+
+
+def replaces(kind: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return not changed(before, after) <= _known(kind).in_place
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+
+def change(
+    kind: str, maker: Maker, physical: str, attributes: dict[str, Any], before: dict[str, Any], after: dict[str, Any]
+) -> dict[str, Any]:
+    return _known(kind).change(maker, physical, attributes, after, changed(before, after))
+
+
+def check_name(kind: str, properties: dict[str, Any]) -> None:
+    name = _known(kind).name
+    if name and name in properties:
+        raise AwsFault(
+            "ValidationError",
+            "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+            f"Rename {properties[name]} and update the stack again.",
+        )
+
+
+def _known(kind: str) -> Changes:
+    assert kind in CHANGES, f"a change of {kind} is not modelled"
+    return CHANGES[kind]
+
+
+def _nodes(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    eks = make.client("eks")
+    cluster, _, group = physical.partition("/")
+    where = {"clusterName": cluster, "nodegroupName": group}
+    if "ScalingConfig" in what:
+        scaling = {name[0].lower() + name[1:]: value for name, value in new["ScalingConfig"].items()}
+        eks.update_nodegroup_config(**where, scalingConfig=scaling)
+    if "LaunchTemplate" in what:
+        template = new["LaunchTemplate"]
+        eks.update_nodegroup_version(**where, launchTemplate={"id": template["Id"], "version": template["Version"]})
+    return attributes
+
+
+def _cluster(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    eks = make.client("eks")
+    if "ResourcesVpcConfig" in what:
+        config = new["ResourcesVpcConfig"]
+        open_to = {"publicAccessCidrs": config["PublicAccessCidrs"]} if "PublicAccessCidrs" in config else {}
+        eks.update_cluster_config(
+            name=physical,
+            resourcesVpcConfig={
+                "endpointPublicAccess": config["EndpointPublicAccess"],
+                "endpointPrivateAccess": config["EndpointPrivateAccess"],
+            }
+            | open_to,
+        )
+    if "Version" in what:
+        eks.update_cluster_version(name=physical, version=new["Version"])
+    return attributes
+
+
+def _launch_template(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    made = make.client("ec2").create_launch_template_version(
+        LaunchTemplateId=physical, LaunchTemplateData=new["LaunchTemplateData"]
+    )
+    return attributes | {"LatestVersionNumber": str(made["LaunchTemplateVersion"]["VersionNumber"])}
+
+
+def _remembered(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    """CloudFormation only remembers it, for the day it deletes the resource."""
+    return attributes
+
+
+def _none(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    raise AssertionError("every change is a replacement")
+
+
+CHANGES: dict[str, Changes] = {
+    "AWS::EC2::LaunchTemplate": Changes({"LaunchTemplateData"}, _launch_template),
+    "AWS::EC2::Subnet": Changes(set(), _none),
+    "AWS::EC2::VPC": Changes(set(), _none),
+    "AWS::ECR::Repository": Changes({"EmptyOnDelete"}, _remembered),
+    "AWS::EFS::FileSystem": Changes(set(), _none),
+    "AWS::EKS::Cluster": Changes({"ResourcesVpcConfig", "Version"}, _cluster, "Name"),
+    "AWS::EKS::Nodegroup": Changes({"ScalingConfig", "LaunchTemplate"}, _nodes, "NodegroupName"),
+    "AWS::KMS::Key": Changes({"PendingWindowInDays"}, _remembered),
+}
