@@ -1,0 +1,243 @@
+"""The tutorials of 2016 and 2017 by their own YAML, unmodified, in the namespace `default` as it is written there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kube import images
+from tests.kube.cluster import Cluster
+from tests.kube.places import CLONE
+from tests.processes import umiak
+from umiak.data import shards
+
+HERE = Path(__file__).parent / "tutorial"
+JOB = "paddle-cluster-job"
+HOST_PATH = Path("/home/admin/efs")
+DOCKER = CLONE / "docker" / "tutorial"
+EXAMPLES = CLONE / "examples" / "paddle_v1"
+PASSES = 10
+
+
+def publish(cluster: Cluster, name: str, dockerfile: str, context: Path) -> None:
+    files = [path for path in sorted(context.rglob("*")) if path.is_file()]
+    depends: list[str | Path] = [*(str(path.relative_to(context)) for path in files), *files]
+    text = (DOCKER / dockerfile).read_text()
+    arguments = {"RUNTIME": images.ensure().tag}
+    cluster.publish(f"docker.io/{name}", images.build(text, name.partition(":")[0], context, depends, arguments))
+
+
+def prepared(example: str, target: Path) -> Path:
+    """An example's directory with its data in the layout of 2016."""
+    shutil.copytree(EXAMPLES / example, target, ignore=shutil.ignore_patterns("data", "__pycache__"))
+    environment = {"UMIAK_DATA": str(CLONE / "data"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(CLONE)}
+    subprocess.run([sys.executable, "prepare.py"], cwd=target, env=environment, check=True)
+    return target
+
+
+@pytest.fixture(scope="module", autouse=True)
+def published(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The three images under the names that the YAML has."""
+    for name in ("reviews", "movielens"):
+        umiak("data", "fetch", name, "--directory", CLONE / "data")
+    publish(cluster, "paddlepaddle/paddle-tutorial:k8s_train", "train.Dockerfile", DOCKER)
+    publish(cluster, "drinkcode/paddle:k8s-job", "train-2016.Dockerfile", DOCKER)
+    context = prepared("quick_start", tmp_path_factory.mktemp("image") / "quick_start")
+    publish(cluster, "paddlepaddle/paddle-tutorial:k8s_data", "data.Dockerfile", context)
+
+
+class Tutorial:
+    """What somebody who follows the tutorial types and sees."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    @property
+    def volume(self) -> Path:
+        """The nfs path / of the tutorial's PersistentVolume."""
+        return self.cluster.volume.parent
+
+    @property
+    def directory(self) -> Path:
+        return self.volume / JOB
+
+    def create(self, name: str, **changes: str) -> None:
+        """`kubectl create -f`; `changes` are for tests of what goes wrong, written into the text."""
+        text = (HERE / name).read_text()
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)
+        self.cluster.kubectl("create", "-f", "-", text=text)
+
+    def allow(self) -> None:
+        self.cluster.kubectl("apply", "-f", "-", text=umiak("job", "legacy"))
+
+    def pods(self, job: str = JOB) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.cluster.get("pods", "-l", f"job-name={job}")["items"]
+        return items
+
+    def condition(self, job: str = JOB) -> str:
+        conditions = self.cluster.get("job", job)["status"].get("conditions") or []
+        return next((each["type"] for each in conditions if each["type"] in ("Complete", "Failed")), "")
+
+    def wait(self, wanted: str, job: str = JOB, seconds: float = 240) -> None:
+        deadline = time.monotonic() + seconds
+        while (found := self.condition(job)) != wanted:
+            assert not found, f"{job} is {found}\n{self.logs(job)}"
+            assert time.monotonic() < deadline, f"{job} did not become {wanted}\n{self.logs(job)}"
+            time.sleep(0.5)
+
+    def logs(self, job: str = JOB) -> str:
+        return "\n".join(
+            f"--- {pod['metadata']['name']} {pod['status']['phase']}\n"
+            + self.cluster.kubectl("logs", pod["metadata"]["name"], "--tail=30", check=False)
+            for pod in self.pods(job)
+        )
+
+    def endings(self) -> list[dict[str, Any]]:
+        """How the pods that have ended say they did."""
+        found = []
+        for pod in self.pods():
+            for status in pod["status"].get("containerStatuses") or []:
+                ended = status["state"].get("terminated")
+                if ended and ended.get("message", "").startswith("{"):
+                    found.append({"exit": ended["exitCode"], **json.loads(ended["message"])})
+        return found
+
+
+@pytest.fixture
+def tutorial(cluster: Cluster) -> Iterator[Tutorial]:
+    made = Tutorial(cluster)
+    try:
+        yield made
+    finally:
+        for job in (JOB, "paddle-data"):
+            cluster.kubectl("delete", "job", job, "--ignore-not-found", "--cascade=foreground", timeout=180)
+        cluster.kubectl("delete", "pvc,role,rolebinding", "--all", "-n", "default")
+        cluster.kubectl("delete", "pv", "efsvol", "--ignore-not-found")
+        shutil.rmtree(made.directory, ignore_errors=True)
+        shutil.rmtree(HOST_PATH / JOB, ignore_errors=True)
+
+
+@pytest.fixture
+def with_data(tutorial: Tutorial) -> Tutorial:
+    """The volume and the data Job have been created, and pods may be listed."""
+    tutorial.create("2017-volume.yaml")
+    tutorial.allow()
+    tutorial.create("2017-data.yaml")
+    tutorial.wait("Complete", "paddle-data", 120)
+    return tutorial
+
+
+def test_the_tutorial_of_2017_from_the_volume_to_the_model(with_data: Tutorial) -> None:
+    directory = with_data.directory
+    assert shards.verify(directory).shards == 3
+    with_data.create("2017-train.yaml")
+    with_data.wait("Complete")
+    passes = sorted(path.name for path in (directory / "output").glob("pass-*"))
+    assert passes == [f"pass-{number:05d}" for number in range(PASSES)]
+    assert (directory / "output/pass-00009/___fc_layer_0__.w0").exists()
+    for rank in range(3):
+        log = (directory / f"output/node_{rank}/train.log").read_text()
+        assert "Test samples=" in log and "classification_error_evaluator=" in log
+        assert (directory / f"output/node_{rank}/server.log").exists()
+    costs = [
+        line for line in (directory / "output/node_0/train.log").read_text().splitlines() if "Test samples=" in line
+    ]
+    first, last = (float(line.partition("cost=")[2].split()[0]) for line in (costs[0], costs[-1]))
+    assert last < first
+    keys = list((directory / ".umiak").rglob("key.pem"))
+    assert len(keys) == 3 and all(path.stat().st_mode & 0o777 == 0o600 for path in keys)
+    assert {pod["spec"]["nodeName"] for pod in with_data.pods()} == {"n1", "n2", "n3"}, "hostPorts keep pods apart"
+
+    with_data.cluster.kubectl("delete", "job", JOB, "--cascade=foreground", timeout=120)
+    with_data.create("2017-train.yaml")
+    with_data.wait("Complete")
+    assert "holds an earlier run; it is overwritten" in with_data.logs()
+
+
+def test_the_tutorial_of_2016_with_its_host_path(tutorial: Tutorial) -> None:
+    tutorial.allow()
+    root = HOST_PATH / JOB
+    prepared("recommendation", root / "recommendation")
+    (root / "recommendation/data").rename(root / "all")
+    umiak("data", "split", root / "all", root, "--shards", "3", "--layout", "2016")
+    shutil.rmtree(root / "all")
+    tutorial.create("2016-train.yaml")
+    tutorial.wait("Complete", seconds=420)
+    assert (root / "output/pass-00009/_movie_fusion.w0").exists()
+    assert (root / "output/node_2/train.log").exists()
+
+
+def test_pods_that_may_not_list_pods_name_the_missing_role(tutorial: Tutorial) -> None:
+    tutorial.create("2017-volume.yaml")
+    tutorial.create("2017-train.yaml")
+    tutorial.wait("Failed", seconds=180)
+    ends = tutorial.endings()
+    assert ends and all(end["exit"] == 2 and "a Role and a RoleBinding are missing" in end["cause"] for end in ends)
+
+
+def test_a_lost_pod_ends_the_job_with_the_cause_and_the_command_that_recovers(with_data: Tutorial) -> None:
+    cluster = with_data.cluster
+    slow = with_data.directory / "slow"
+    shutil.copytree(with_data.directory / "quick_start", slow)
+    provider = slow / "dataprovider_bow.py"
+    provider.write_text("import time\n" + re.sub(r"( +)(yield )", r"\1time.sleep(0.05)\n\1\2", provider.read_text()))
+    with_data.create("2017-train.yaml", quick_start="slow")
+    log = with_data.directory / "output/node_0/train.log"
+    cluster.wait("training", lambda: log.exists() and "loading dataprovider" in log.read_text(), 120)
+    victim = with_data.pods()[0]["metadata"]["name"]
+    cluster.kubectl("delete", "pod", victim, "--grace-period=0", "--force")
+    with_data.wait("Failed", seconds=240)
+    ends = with_data.endings()
+    assert any("umiak job submit makes a job that recovers" in end["cause"] for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda root: shutil.rmtree(root / "1"), "shard 1 is not there"),
+        (lambda root: (root / "1/data/train.txt").write_text("0\tother\n"), "bytes where the manifest says"),
+        (lambda root: shutil.rmtree(root / "quick_start"), "TRAIN_CONFIG_DIR=quick_start: there is no directory"),
+    ],
+    ids=["missing", "damaged", "no config"],
+)
+def test_a_shard_or_config_that_is_not_as_it_should_be_fails_the_job(
+    with_data: Tutorial, damage: Any, told: str
+) -> None:
+    damage(with_data.directory)
+    with_data.create("2017-train.yaml")
+    with_data.wait("Failed", seconds=240)
+    assert any(told in end["cause"] and end["exit"] == 2 for end in with_data.endings())
+
+
+def test_a_split_count_other_than_the_number_of_pods_is_refused(tutorial: Tutorial) -> None:
+    tutorial.create("2017-volume.yaml")
+    tutorial.allow()
+    tutorial.create("2017-data.yaml", **{'"3"': '"4"'})
+    tutorial.wait("Complete", "paddle-data", 120)
+    tutorial.create("2017-train.yaml")
+    tutorial.wait("Failed", seconds=240)
+    assert any("cut into 4 shards, but there are 3 trainers" in end["cause"] for end in tutorial.endings())
+
+
+def test_fewer_pods_than_trainers_say_who_is_missing(with_data: Tutorial) -> None:
+    """Parallelism 2 where three are expected: pods wait, and tell what for."""
+    with_data.create("2017-train.yaml", **{"parallelism: 3": "parallelism: 2"})
+    with_data.cluster.wait("a pod that waits", lambda: "2 of 3 pods are running" in with_data.logs(), 90)
+
+
+def test_the_same_job_twice_is_refused_by_kubernetes(with_data: Tutorial) -> None:
+    with_data.create("2017-train.yaml")
+    with pytest.raises(Exception, match="already exists"):
+        with_data.create("2017-train.yaml")
+    with_data.wait("Complete")
