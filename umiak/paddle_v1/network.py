@@ -103,10 +103,6 @@ class Network(nn.Module):
             first = first + cost
         return first / output.samples
 
-    def predict(self, output: Output) -> tuple[Tensor, ...]:
-        """The values of the config's outputs, in their order."""
-        return tuple(output.values[name].data for name in self.graph.outputs)
-
 
 _KINDS: dict[str, type[Step]] = {**LAYERS, **COSTS}
 
