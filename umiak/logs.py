@@ -15,13 +15,22 @@ from typing import TextIO
 
 from umiak.errors import InputError
 
+PYTHON = "umiak.paddle_v1.python"
+"""The logger for what v1 said from Python: its lines had a format of their own."""
+
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 
 
 class GlogFormatter(logging.Formatter):
-    """`I1116 09:10:17.123121    50 loop.py:155] message`: level, date, time, thread, where, what."""
+    """`I1116 09:10:17.123121    50 loop.py:155] message`: level, date, time, thread, where, what.
+
+    What v1 said from Python is `[INFO 2016-11-16 09:10:17,123 networks.py:12] message`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
+        if record.name == PYTHON:
+            where = f"{record.filename}:{record.lineno}"
+            return f"[{record.levelname} {self.formatTime(record)} {where}] {record.getMessage()}"
         when = datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
         letter = _LETTERS.get(record.levelno, "I")
         text = record.getMessage()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+
+from umiak import logs
 from umiak.cli.arguments import settings
 from umiak.spec.settings import Settings
 
@@ -14,9 +18,12 @@ def run(argv: list[str]) -> int:
 
 
 def show(read: Settings) -> int:
-    """Also what `--job=test` means."""
+    """Also what `--job=test` means, which then says it as 2016 did, too."""
     from umiak.trainer import evaluate
 
+    if read.job == "test":
+        logs.echo(sys.stderr)
+        logging.getLogger("umiak").setLevel(logging.INFO)
     for name, value in evaluate.test(read).items():
         print(f"{name:<12} {value:g}" if isinstance(value, float) else f"{name:<12} {value}")
     return 0

@@ -22,6 +22,8 @@ from umiak.spec.settings import Settings
 
 DEFAULT_VERSION = "0.10"
 LAGGED_RATIO_MIN = 1.0
+engine = logging.getLogger("umiak.paddle_v1")
+"""Logs what was said by the engine, and not from Python; all of it passes through here."""
 
 
 def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded:
@@ -30,10 +32,10 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
     with _recorded() as records:
         graph = language.load(path, {**_injected(settings), **arguments}, version, check_data=settings.job == "train")
         modules = Modules((path.parent, Path.cwd()))
-        graph, notes = rules.adapted(graph, settings.local)
-        config = build(graph, modules, settings)
         log.info("The input order is [%s]", ", ".join(graph.inputs))
         log.info("The output order is [%s]", ", ".join(graph.outputs))
+        graph, notes = rules.adapted(graph, settings.local)
+        config = build(graph, modules, settings)
     return Loaded(
         config,
         path,
@@ -132,7 +134,7 @@ def _opened(graph: Graph, modules: Modules, data: DataSource | None, is_train: b
         raise InputError(f"{graph.path} gives no train_list, so there is nothing to train on")
     name = f"{data.module}::{data.obj}"
     where = f"{graph.path}:{data.line}"
-    log.info("loading dataprovider %s", name)
+    engine.info("loading dataprovider %s", name)
     files = _listed(data.list, where)
     definition = getattr(modules.load(data.module), data.obj, None)
     if not isinstance(definition, Definition):
@@ -186,13 +188,13 @@ class _Keeping(logging.Handler):
 def _recorded() -> Iterator[list[logging.LogRecord]]:
     """What v1 code logs while it is loaded; trainers, which have a log, write it there."""
     handler = _Keeping()
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    before = engine.level, engine.propagate
+    engine.addHandler(handler)
+    engine.setLevel(logging.INFO)
+    engine.propagate = False
     try:
         yield handler.records
     finally:
-        log.removeHandler(handler)
-        log.setLevel(before[0])
-        log.propagate = before[1]
+        engine.removeHandler(handler)
+        engine.setLevel(before[0])
+        engine.propagate = before[1]

@@ -12,6 +12,7 @@ from typing import Any
 
 from umiak.data.usercode import invoke
 from umiak.errors import InputError
+from umiak.logs import PYTHON
 from umiak.paddle_v1 import input_types as _input_types
 from umiak.paddle_v1.input_types import *  # noqa: F403
 from umiak.paddle_v1.input_types import InputType
@@ -19,7 +20,7 @@ from umiak.paddle_v1.input_types import InputType
 __all__ = ["CacheType", "provider", *_input_types.__all__]
 
 Process = Callable[[Any, str], Iterable[Any]]
-log = logging.getLogger("umiak.paddle_v1")
+log = logging.getLogger(PYTHON)
 
 
 class CacheType:

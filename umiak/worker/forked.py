@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
@@ -11,6 +14,8 @@ from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.worker.child import Report, TrainerChild
 from umiak.worker.supervisor import WorkerPlan
+
+log = logging.getLogger("umiak.trainer")
 
 
 def start_trainer(
@@ -34,6 +39,7 @@ def start_trainer(
     )
 
     def work(report: Report, stop_requested: Callable[[], bool], dots: TextIO) -> None:
+        log.info("commandline: %s", shlex.join(sys.argv))
         run(loaded, settings, assignment, report, stop_requested, dots)
 
     return TrainerChild(work, plan.directory / "train.log", close, plan.echo)
