@@ -102,6 +102,11 @@ CASES = {
         "        return 'div'\nprint A.made, bool(A()), A() / 2, (lambda: 0).func_name",
         "A False div <lambda>\n",
     ),
+    "hashes that do not change from run to run": (
+        "print hash('word'), hash(''), hash('caf\\xc3\\xa9'), hash(('a', 3)), hash(())\n"
+        "print hash(7), hash(-1) % 10, hash('x' * 40) % 97",
+        "-3668921459620339356 0 -8502809815083350713 -3828833845466381958 3527539\n7 8 19\n",
+    ),
     "tabs and blanks mixed": ("if True:\n        x = 1\n\ty = 2\nprint x + y\n", "3\n"),
 }
 

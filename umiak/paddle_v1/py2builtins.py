@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from umiak.paddle_v1 import py2text
 
+_64_BITS = (1 << 64) - 1
 _TO_TEXT = operator.methodcaller("decode", "latin-1")
 _MAPPINGS = ("keys", "values", "items")
 _ITERATED = {f"{prefix}{name}": name for prefix in ("iter", "view") for name in _MAPPINGS}
@@ -227,6 +228,27 @@ def _int(value: Any = 0, *base: int) -> int:
     return int(value.rstrip("Ll") if isinstance(value, str) else value, *base)
 
 
+def _hash(value: Any) -> int:
+    """Python 2's: the same in every process, so that ids made of it are the same in every trainer and every run."""
+    if isinstance(value, str):
+        x = ord(value[0]) << 7 if value else 0
+        for letter in value:
+            x = (1000003 * x ^ ord(letter)) & _64_BITS
+        return _signed(x ^ len(value))
+    if type(value) is tuple:
+        x, factor = 0x345678, 1000003
+        for left, entry in zip(reversed(range(len(value))), value, strict=True):
+            x = (x ^ _hash(entry) & _64_BITS) * factor & _64_BITS
+            factor = factor + 82520 + 2 * left & _64_BITS
+        return _signed(x + 97531 & _64_BITS)
+    return hash(value)
+
+
+def _signed(x: int) -> int:
+    x = x - (1 << 64) if x >> 63 else x
+    return -2 if x == -1 else x
+
+
 class _Long(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
@@ -254,6 +276,7 @@ def namespace() -> dict[str, Any]:
         "cmp": _cmp,
         "file": open_file,
         "filter": _filter,
+        "hash": _hash,
         "intern": sys.intern,
         "long": long,
         "map": _map,
