@@ -66,6 +66,60 @@ def test_a_member_gets_in_over_tcp_and_over_a_unix_socket(tmp_path: Path) -> Non
         assert Address.parse(str(server.address)) == server.address
 
 
+@pytest.mark.parametrize("transport", ["unix", "tcp", "tls"])
+def test_frames_sent_without_waiting_for_answers_are_all_answered_in_order(
+    transport: str, tmp_path: Path, job: Path
+) -> None:
+    """Sizes around what is read at once: several frames in one read, and one frame in many."""
+    sizes = [0, 8, 16_000, 70_000, 24, 1_000_000, 8, frames.AHEAD - 40, 16, 300_000]
+    server_tls, client_tls = (
+        (
+            credentials.server_context(credentials.of_worker(job, 0)),
+            credentials.client_context(credentials.of_worker(job, 0)),
+        )
+        if transport == "tls"
+        else (None, None)
+    )
+    with served(tls=server_tls, unix=tmp_path / "socket" if transport == "unix" else None) as server:
+        channel = server.join(tls=client_tls)
+        bodies = [np.random.default_rng(size).integers(0, 256, size, np.uint8) for size in sizes]
+
+        def send() -> None:
+            for body in bodies:
+                channel.send(Kind.NOTE, {}, [body[: len(body) // 2], body[len(body) // 2 :]])
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        for body in bodies:
+            assert channel.receive().body.tobytes() == body.tobytes()
+        thread.join()
+        channel.close()
+
+
+def test_an_answer_is_received_in_place_behind_news_of_other_work() -> None:
+    here, there = socket.socketpair()
+    sending, receiving = Channel(here, "here"), Channel(there, "there")
+    dense, rows = np.arange(3, dtype=np.float32), np.ones((50_000, 2), np.float32)
+
+    def send() -> None:
+        for number in range(3):
+            sending.send(Kind.DONE, {"result": number})
+            sending.send(Kind.REPLY, b"12345678", [dense + number, rows * number])
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    aside: list[dict[str, object]] = []
+    head, got_dense, got_rows = memoryview(bytearray(8)), np.empty_like(dense), np.empty_like(rows)
+    for number in range(3):
+        receiving.receive_parts(Kind.REPLY, head, [got_dense, np.empty((0, 2), np.float32), got_rows], aside)
+        assert bytes(head) == b"12345678"
+        assert got_dense.tolist() == (dense + number).tolist() and (got_rows == number).all()
+    assert aside == [{"result": 0}, {"result": 1}, {"result": 2}]
+    thread.join()
+    sending.close()
+    receiving.close()
+
+
 def test_an_address_is_read_and_said_to_be_on_this_machine_or_not() -> None:
     assert Address.parse("[::1]:80") == ("::1", 80)
     for text, local in {

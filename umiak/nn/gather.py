@@ -74,10 +74,19 @@ def scatter(index: np.ndarray, grad: np.ndarray, out: np.ndarray) -> None:
 
 @_jit
 def gather_bags(rows: np.ndarray, index: np.ndarray, offsets: np.ndarray, mean: bool, out: np.ndarray) -> None:
+    dim = out.shape[1]
     for i in range(out.shape[0]):
-        for j in range(offsets[i], offsets[i + 1]):
-            for c in range(out.shape[1]):
-                out[i, c] += rows[index[j], c]
+        if dim == 2:
+            # Sums that stay in registers: the weights of two classes, a whole model in itself.
+            first, second = out[i, 0], out[i, 1]
+            for j in range(offsets[i], offsets[i + 1]):
+                first += rows[index[j], 0]
+                second += rows[index[j], 1]
+            out[i, 0], out[i, 1] = first, second
+        else:
+            for j in range(offsets[i], offsets[i + 1]):
+                for c in range(dim):
+                    out[i, c] += rows[index[j], c]
         if mean and offsets[i + 1] > offsets[i]:
             share = np.float32(1) / np.float32(offsets[i + 1] - offsets[i])
             for c in range(out.shape[1]):

@@ -47,6 +47,19 @@ def _take_row(counts: np.ndarray, free: np.ndarray) -> np.int32:
 
 
 @jit
+def outside(ids: np.ndarray, vocab: np.int64) -> np.int64:
+    """The position of the first id that is not from 0 to vocab - 1; -1 if there is none."""
+    bad = np.int64(0)
+    for i in range(ids.size):
+        bad |= np.int64(np.uint64(ids[i]) >= np.uint64(vocab))
+    if bad:
+        for i in range(ids.size):
+            if ids[i] < 0 or ids[i] >= vocab:
+                return np.int64(i)
+    return np.int64(-1)
+
+
+@jit
 def find(keys: np.ndarray, cells: np.ndarray, ids: np.ndarray, rows: np.ndarray) -> None:
     mask = np.uint64(keys.shape[0] - 1)
     for i in range(ids.size):

@@ -76,7 +76,8 @@ class RowIndex:
         repeats a lookup from before a restart, which the counts of touches know already.
         """
         new = np.empty(ids.size - done, np.int32)
-        self._ripe = _at_least(self._ripe, int(self._counts[RIPE]) + ids.size)
+        if self.min_count:
+            self._ripe = _at_least(self._ripe, int(self._counts[RIPE]) + ids.size)
         while True:
             done = cells.touch(
                 *self._views(),

@@ -21,26 +21,30 @@ class Growing:
     def __init__(self, width: int, lines: int) -> None:
         self.width = width
         self._map = _new(width * lines)
-
-    @property
-    def lines(self) -> int:
-        return len(self._map) // self.width
+        self._arrays: dict[type[np.generic], np.ndarray] = {}
+        self.lines = len(self._map) // width
 
     def array(self, dtype: type[np.generic]) -> np.ndarray:
         """The memory as a matrix with one row per line."""
-        columns = self.width // np.dtype(dtype).itemsize
-        return np.frombuffer(self._map, dtype, count=self.lines * columns).reshape(self.lines, columns)
+        found = self._arrays.get(dtype)
+        if found is None:
+            columns = self.width // np.dtype(dtype).itemsize
+            found = np.frombuffer(self._map, dtype, count=self.lines * columns).reshape(self.lines, columns)
+            self._arrays[dtype] = found
+        return found
 
     def grow(self, lines: int) -> None:
         size = _round(self.width * lines)
         if size <= len(self._map):
             return
+        self._arrays.clear()
         if sys.platform == "linux":
             self._map.resize(size)
             _advise(self._map)
-            return
-        old, self._map = self._map, _new(size)
-        np.frombuffer(self._map, np.uint8)[: len(old)] = np.frombuffer(old, np.uint8)
+        else:
+            old, self._map = self._map, _new(size)
+            np.frombuffer(self._map, np.uint8)[: len(old)] = np.frombuffer(old, np.uint8)
+        self.lines = size // self.width
 
 
 def _round(size: int) -> int:

@@ -20,6 +20,9 @@ from umiak.pserver.table import Table
 from umiak.spec.optim import optimizer_from_json, options_from_json
 from umiak.spec.optim_v1 import V1
 
+_OUT_OF_DATA = int(Flags.OUT_OF_DATA)
+_CUT = int(Flags.CHECKPOINT | Flags.STOP)
+
 
 @dataclass
 class Contribution:
@@ -115,20 +118,21 @@ class Service:
     def finish(self) -> Outcome:
         """Update once with what was added, and begin the next round."""
         parts = [part for part in self._parts if part is not None]
-        everybody = Flags.OUT_OF_DATA
-        anybody = Flags.NONE
+        # Plain numbers: operations on flags cost more than all the rest of this.
+        everybody, anybody = _OUT_OF_DATA, 0
         for part in parts:
-            everybody &= part.flags
-            anybody |= part.flags
+            asked = int(part.flags)
+            everybody &= asked
+            anybody |= asked
         samples = self._samples
         self._update()
-        flags = everybody | (anybody & (Flags.CHECKPOINT | Flags.STOP))
+        flags = Flags(everybody | (anybody & _CUT))
         outcome = Outcome(self.round, samples, flags, sum(part.cost for part in parts))
         self._current = list(self._next)
         self._parts = [None] * self.spec.trainers
         self._summed = 0
         self.round += 1
-        if Flags.OUT_OF_DATA in flags:
+        if everybody:
             self.end_pass()
         return outcome
 

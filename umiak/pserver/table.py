@@ -14,7 +14,7 @@ import numpy as np
 from umiak.errors import InputError, UmiakError
 from umiak.pserver import optimizers_v1
 from umiak.pserver import rows as loops
-from umiak.pserver.cells import ABSENT
+from umiak.pserver.cells import ABSENT, outside
 from umiak.pserver.index import RowIndex
 from umiak.pserver.kernels_v1 import catch_up
 from umiak.pserver.memory import Growing, plain
@@ -24,6 +24,7 @@ from umiak.spec.optim import Optimizer, ParamOptions
 from umiak.spec.optim_v1 import V1
 
 _NO_IDS = np.empty(0, np.int64)
+_MOST = int(np.iinfo(np.int32).max) - 1
 
 
 class Chunk(NamedTuple):
@@ -111,6 +112,7 @@ class Table:
         if dtype not in ("float32", "float16"):
             raise InputError(f'table {name!r}: dtype must be "float32" or "float16", not {dtype!r}')
         self.max_rows, self.expire_after = max_rows, expire_after
+        self._most = _MOST if max_rows is None else max_rows
         self.init = RowInit.of(seed, name, init)
         self.optimizer = (options or ParamOptions()).applied_to(optimizer)
         self.half = dtype == "float16"
@@ -140,9 +142,10 @@ class Table:
         if not create:
             self._index.find(ids, rows)
             return rows
-        if self.vocab is not None and ids.size and (ids.min() < 0 or ids.max() >= self.vocab):
-            bad = ids[(ids < 0) | (ids >= self.vocab)][0]
-            raise InputError(f"id {bad} is outside table {self.name!r}, which declares {self.vocab} rows: fix the data")
+        if self.vocab is not None and (bad := outside(ids, self.vocab)) >= 0:
+            raise InputError(
+                f"id {ids[bad]} is outside table {self.name!r}, which declares {self.vocab} rows: fix the data"
+            )
         done = 0
         while True:
             done, new = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id, again=again)
@@ -153,10 +156,6 @@ class Table:
             self._make_room(1)
         self._touches += ids.size
         return rows
-
-    @property
-    def _most(self) -> int:
-        return np.iinfo(np.int32).max - 1 if self.max_rows is None else self.max_rows
 
     def _make_room(self, more: int) -> None:
         """Grow the memory for this many more rows, within the limit the user set."""

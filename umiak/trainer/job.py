@@ -118,7 +118,7 @@ class Job:
         try:
             self._following = self._prefetch.next()
             if self._following is not None:
-                self.session.begin(self._following, again=self.position.rounds > 0)
+                self.session.begin(self._following, self.position.rounds > 0, self._prefetch.ahead)
             while self._following is not None:
                 self._current, self._outcome = self._following, None
                 yield self._current.batch
@@ -139,7 +139,8 @@ class Job:
             flags |= Flags.CHECKPOINT
         if self._stop_requested():
             flags |= Flags.STOP
-        self._outcome = self.session.exchange(samples, flags, cost, following)
+        assert self._prefetch is not None
+        self._outcome = self.session.exchange(samples, flags, cost, following, self._prefetch.ahead)
         self.position.samples += self._outcome.samples
         self.recorder.round(
             self._outcome.round,
@@ -165,6 +166,8 @@ class Job:
     def _after_round(self) -> None:
         assert self._outcome is not None
         flags = self._outcome.flags
+        if not (flags or self.saver.busy or self.settings.test_period or self.settings.saving_period_by_batches):
+            return
         cut = flags & (Flags.CHECKPOINT | Flags.STOP)
         self.saver.poll()
         if Flags.OUT_OF_DATA in flags and not (cut and self._asynchronous):
@@ -244,7 +247,7 @@ class Job:
         try:
             with torch.no_grad():
                 while (prepared := prefetch.next()) is not None:
-                    rows = self.session.fetch(prepared.wanted, Fetch.PEEK)
+                    rows = self.session.fetch(prepared.wanted, Fetch.PEEK, prefetch.ahead)
                     self.session.tables.bind(prepared.wanted, rows, grad=False, device=self.session.device)
                     output, loss = self.run(prepared.batch)
                     self.recorder.alive()

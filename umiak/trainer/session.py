@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
@@ -18,6 +18,10 @@ from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.ends import End
 from umiak.trainer.tables import Prepared, Tables, Wanted
+
+
+def idle() -> None:
+    """What a session does while it waits, unless it is given something to do."""
 
 
 class Placed(NamedTuple):
@@ -98,10 +102,14 @@ class Session:
         self.round = outcomes[0].round
         return self.round
 
-    def fetch(self, wanted: list[Wanted], how: Fetch) -> list[np.ndarray]:
-        """Rows of these ids. Unless it is a PEEK, they become those the next round's gradients are of."""
+    def fetch(self, wanted: list[Wanted], how: Fetch, meanwhile: Callable[[], None] = idle) -> list[np.ndarray]:
+        """Rows of these ids. Unless it is a PEEK, they become those the next round's gradients are of.
+
+        `meanwhile` is called between asking and receiving.
+        """
         for (end, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
             end.send_fetch(ids, how, dense=False)
+        meanwhile()
         rows, parts = self._room(wanted)
         for (end, _, _), part in zip(self.services, parts, strict=True):
             end.receive(part)
@@ -109,20 +117,32 @@ class Session:
             self._wanted = wanted
         return rows
 
-    def begin(self, prepared: Prepared, again: bool) -> None:
+    def begin(self, prepared: Prepared, again: bool, meanwhile: Callable[[], None] = idle) -> None:
         """Get the rows of a batch outside a round: a pass's first, or one whose rows were wanted before."""
         how = Fetch.AGAIN if again else Fetch.CREATE
-        self.tables.bind(prepared.wanted, self.fetch(prepared.wanted, how), grad=True, device=self.device)
+        rows = self.fetch(prepared.wanted, how, meanwhile)
+        self.tables.bind(prepared.wanted, rows, grad=True, device=self.device)
         self._device_grads.zero_()
 
-    def exchange(self, samples: int, flags: Flags, cost: float, following: Prepared | None) -> Outcome:
-        """One round: this batch's gradients, weighted by its samples, for new values and the next batch's rows."""
+    def exchange(
+        self,
+        samples: int,
+        flags: Flags,
+        cost: float,
+        following: Prepared | None,
+        meanwhile: Callable[[], None] = idle,
+    ) -> Outcome:
+        """One round: this batch's gradients, weighted by its samples, for new values and the next batch's rows.
+
+        `meanwhile` is called between sending and receiving.
+        """
         grads, row_grads = self._gradients(samples)
         wanted = following.wanted if following else self.tables.nothing()
         ids = self._ids(wanted)
         current = self._split(self._wanted, row_grads)
         for (end, _, _), span, some_ids, some_rows in zip(self.services, self._spans, ids, current, strict=True):
             end.send_round(self.round, samples, flags, cost, some_ids, grads[span], some_rows)
+        meanwhile()
         rows, parts = self._room(wanted)
         outcomes = [
             end.receive([self.values[span], *part])

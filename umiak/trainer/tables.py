@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from umiak.errors import InputError
 from umiak.nn.sparse import SparseEmbedding, sparse_tables
+from umiak.pserver.cells import outside
 from umiak.pserver.placement import merge
 from umiak.pserver.protocol import TableSpec
 from umiak.trainer.forward import to_device
@@ -83,13 +85,13 @@ class Tables:
             return Wanted(np.empty(0, np.int64), [0] * (self.services + 1), {})
         flat = [tensor.reshape(-1) for tensor in tensors]
         ids, counts, index = merge((torch.cat(flat) if len(flat) > 1 else flat[0]).numpy(), self.services)
-        if spec.vocab is not None and ids.size and (ids.min() < 0 or ids.max() >= spec.vocab):
-            bad = int(ids[(ids < 0) | (ids >= spec.vocab)][0])
+        if spec.vocab is not None and (bad := outside(ids, spec.vocab)) >= 0:
             raise InputError(
-                f"id {bad} in field {' or '.join(map(repr, fields))} is outside table {spec.name!r}, "
+                f"id {ids[bad]} in field {' or '.join(map(repr, fields))} is outside table {spec.name!r}, "
                 f"which declares num_embeddings={spec.vocab}: fix the data or declare more"
             )
-        parts = torch.from_numpy(index).split([tensor.numel() for tensor in tensors])
+        whole = torch.from_numpy(index)
+        parts = whole.split([tensor.numel() for tensor in tensors]) if len(tensors) > 1 else [whole]
         return Wanted(ids, _offsets(counts), {_key(t): p.view(t.shape) for t, p in zip(tensors, parts, strict=True)})
 
     def want_ids(self, number: int, ids: np.ndarray) -> tuple[list[Wanted], np.ndarray]:
@@ -132,7 +134,7 @@ class Tables:
         index = want.index.get(_key(ids))
         if index is None:
             index = _search(table, want.ids, ids)
-        return rows, index.view(ids.shape)
+        return rows, index if index.shape == ids.shape else index.view(ids.shape)
 
 
 class _Recorder:
@@ -171,7 +173,7 @@ def spec_of(name: str, module: SparseEmbedding) -> TableSpec:
 
 
 def _offsets(counts: np.ndarray) -> list[int]:
-    return [0, *np.cumsum(counts).tolist()]
+    return [0, *accumulate(counts.tolist())]
 
 
 def _ids(value: Any) -> Tensor:

@@ -17,6 +17,7 @@ from umiak.errors import InputError, RetryError
 PROBE_SECONDS = 10
 VANISHED_SECONDS = 60
 PATIENCE_SECONDS = 3.0
+SEND_BUFFER = 4 << 20
 log = logging.getLogger("umiak.wire")
 
 
@@ -85,6 +86,7 @@ def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> soc
         try:
             if sock is not None:
                 sock.connect(address.host)
+                widen(sock)
             else:
                 sock = socket.create_connection((address.host, address.port), timeout=10)
                 tune(sock)
@@ -118,6 +120,12 @@ def tune(sock: socket.socket) -> None:
     for name, value in limits.items():
         if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def widen(sock: socket.socket) -> None:
+    """Room for a large message in a unix socket, as TCP makes by itself: else its sender waits for every 200 KB of it."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
 def distrust(peer: str, error: ssl.SSLError) -> InputError:

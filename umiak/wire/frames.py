@@ -27,6 +27,10 @@ HEADER = struct.Struct("<4sHHIIQ")
 MAX_HEAD = 16 << 20
 MAX_BODY = 4 << 30
 HELLO_LIMIT = 4096
+AHEAD = 1 << 15
+"""A receiver asks for so many bytes at once: most frames arrive whole, and large bodies go straight to their place."""
+RECORD = 1 << 14
+"""What TLS encrypts in one go: smaller parts of a frame are joined first."""
 
 
 class Kind(IntEnum):
@@ -44,6 +48,9 @@ class Kind(IntEnum):
     DONE = 17
     ERROR = 18
     NOTE = 20
+
+
+_KINDS = {int(kind): kind for kind in Kind}
 
 
 class FrameError(UmiakError):
@@ -75,9 +82,9 @@ def pack(kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer]
     """The buffers of one frame, ready for sendmsg. Bodies are not copied."""
     raw = json.dumps(head, separators=(",", ":")).encode() if isinstance(head, dict) else head
     raw += b"\0" * (-len(raw) % 8)
-    views = [flat(part) for part in parts]
-    size = sum(len(view) for view in views)
-    return [memoryview(HEADER.pack(MAGIC, kind, 0, len(raw), 0, size) + raw), *(view for view in views if len(view))]
+    views = [flat(part) for part in parts if len(part)]
+    header = HEADER.pack(MAGIC, kind, 0, len(raw), 0, sum(map(len, views)))
+    return [memoryview(header + raw), *views]
 
 
 def flat(part: Buffer) -> memoryview:
@@ -90,11 +97,12 @@ def unpack_header(raw: bytes | memoryview, limit: int) -> tuple[Kind, int, int]:
     magic, kind, _, head, _, body = HEADER.unpack_from(raw)
     if magic != MAGIC:
         raise FrameError(f"not a frame of this protocol (begins with {bytes(magic)!r})")
-    if kind not in Kind._value2member_map_:
+    known = _KINDS.get(kind)
+    if known is None:
         raise FrameError(f"unknown kind of frame {kind}")
     if head % 8 or head > MAX_HEAD or head + body > limit:
         raise FrameError(f"a frame of {head + body} bytes where at most {limit} are allowed")
-    return Kind(kind), head, body
+    return known, head, body
 
 
 def read_buffer(size: int, old: np.ndarray | None = None) -> np.ndarray:
@@ -112,12 +120,15 @@ class Channel:
         self.sock, self.peer, self.limit = sock, peer, limit
         self.tls = isinstance(sock, ssl.SSLSocket)
         self._buffer = read_buffer(1 << 16)
+        self._ahead = memoryview(bytearray(AHEAD))
+        self._start = self._end = 0
+        """What of `_ahead` was received and has not been taken yet."""
 
     def send(self, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
         views = pack(kind, head, parts)
         try:
             if self.tls:
-                for view in views:
+                for view in joined(views):
                     self.sock.sendall(view)
             else:
                 send_all(self.sock, views)
@@ -128,13 +139,24 @@ class Channel:
         """The next frame, its body in this connection's own buffer."""
         kind, head_size, body_size = self.receive_header()
         self._buffer = read_buffer(head_size + body_size, self._buffer)
-        self.fill(self._buffer.data[: head_size + body_size])
+        self.fill([self._buffer.data[: head_size + body_size]])
         return Frame(kind, self._buffer.data[:head_size], self._buffer[head_size : head_size + body_size])
 
     def receive_header(self) -> tuple[Kind, int, int]:
-        raw = memoryview(bytearray(HEADER.size))
-        self.fill(raw)
-        return unpack_header(raw, self.limit)
+        while (held := self._end - self._start) < HEADER.size:
+            if held:
+                self._ahead[:held] = self._ahead[self._start : self._end]
+            self._start, self._end = 0, held
+            try:
+                count = self.sock.recv_into(self._ahead[held:])
+            except OSError as error:
+                raise self._lost(error) from error
+            if not count:
+                raise self._lost(ConnectionResetError("the connection was closed"))
+            self._end += count
+        header = unpack_header(self._ahead[self._start : self._end], self.limit)
+        self._start += HEADER.size
+        return header
 
     def receive_parts(
         self, kind: Kind, head: memoryview, parts: Sequence[np.ndarray], aside: list[dict[str, Any]]
@@ -148,29 +170,35 @@ class Channel:
             if got is kind:
                 break
             aside.append(self._other(got, head_size, body_size))
-        if head_size != len(head) or body_size != sum(part.nbytes for part in parts):
-            raise FrameError(f"{self.peer} sent {body_size} bytes where {sum(p.nbytes for p in parts)} were expected")
-        if head_size:
-            self.fill(head)
-        for part in parts:
-            if part.nbytes:
-                self.fill(flat(part))
+        expected = sum([part.nbytes for part in parts])
+        if head_size != len(head) or body_size != expected:
+            raise FrameError(f"{self.peer} sent {body_size} bytes where {expected} were expected")
+        self.fill([head, *(flat(part) for part in parts)])
 
-    def fill(self, view: memoryview) -> None:
-        done, size = 0, len(view)
-        flag = 0 if self.tls else socket.MSG_WAITALL
+    def fill(self, views: Sequence[memoryview]) -> None:
+        """Fill these in turn: with what was received ahead, then from the connection."""
+        left = [view for view in views if len(view)]
+        while left and (count := min(self._end - self._start, len(left[0]))):
+            left[0][:count] = self._ahead[self._start : self._start + count]
+            self._start += count
+            advance(left, count)
         try:
-            while done < size:
-                count = self.sock.recv_into(view[done:], 0, flag) if flag else self.sock.recv_into(view[done:])
+            while left:
+                count = self._receive_into(left)
                 if not count:
                     raise ConnectionResetError("the connection was closed")
-                done += count
+                advance(left, count)
         except OSError as error:
             raise self._lost(error) from error
 
+    def _receive_into(self, views: list[memoryview]) -> int:
+        if self.tls:
+            return self.sock.recv_into(views[0])
+        return self.sock.recvmsg_into(views[:64], 0, socket.MSG_WAITALL)[0]
+
     def _other(self, kind: Kind, head_size: int, body_size: int) -> dict[str, Any]:
         raw = memoryview(bytearray(head_size + body_size))
-        self.fill(raw)
+        self.fill([raw])
         if kind is Kind.ERROR:
             raise described(decode_json(raw[:head_size]))
         if kind is not Kind.DONE:
@@ -188,6 +216,21 @@ def send_all(sock: socket.socket, views: list[memoryview]) -> None:
     """sendmsg until everything is out; `views` is consumed."""
     while views:
         advance(views, sock.sendmsg(views[:64]))
+
+
+def joined(views: list[memoryview]) -> list[memoryview]:
+    """The same bytes, neighbouring small buffers made one: each buffer costs TLS a record and a call of its own."""
+    merged: list[memoryview] = []
+    small: list[memoryview] = []
+    for view in views:
+        if small and (len(view) > RECORD or sum(map(len, small)) + len(view) > RECORD):
+            merged.append(memoryview(b"".join(small)))
+            small = []
+        if len(view) > RECORD:
+            merged.append(view)
+        else:
+            small.append(view)
+    return [*merged, memoryview(b"".join(small))] if small else merged
 
 
 def advance(views: list[memoryview], sent: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from umiak.errors import InputError, UmiakError, describe
 from umiak.wire import credentials, hello
-from umiak.wire.address import plain, tune
+from umiak.wire.address import plain, tune, widen
 from umiak.wire.frames import (
     HEADER,
     HELLO_LIMIT,
@@ -27,6 +27,7 @@ from umiak.wire.frames import (
     FrameError,
     Kind,
     advance,
+    joined,
     pack,
     read_buffer,
     unpack_header,
@@ -34,6 +35,8 @@ from umiak.wire.frames import (
 from umiak.wire.hello import Member
 
 GREETING_SECONDS = 10.0
+LOOK_SECONDS = 0.5
+"""How often to look for peers whose time is up."""
 MAX_STRANGERS = 512
 log = logging.getLogger("umiak.wire")
 
@@ -65,30 +68,44 @@ class Peer:
         self.closing = False
         """Told why it must go: it is read no more, and closed once it has hung up or has had time to."""
         self._buffer = read_buffer(1 << 13)
-        self._need = HEADER.size
-        self._got = 0
-        self._head: tuple[Kind, int, int] | None = None
+        self._start = self._end = 0
+        """What of the buffer was received and has not been given out; a frame begins there."""
 
     def read(self) -> Frame | None:
         """The next complete frame, or None when the socket has no more bytes for now."""
+        if self._start:
+            # The frame that was given out is done with; what came behind it moves to the front, where it is aligned.
+            held = self._end - self._start
+            if held:
+                self._buffer[:held] = self._buffer[self._start : self._end].copy()
+            self._start, self._end = 0, held
+        view = self._buffer.data
         while True:
-            if self._got == self._need:
-                if self._head is None:
-                    self._head = unpack_header(self._buffer[: HEADER.size].tobytes(), self.limit)
-                    self._need, self._got = self._head[1] + self._head[2], 0
-                    self._buffer = read_buffer(self._need, self._buffer)
-                    continue
-                kind, head, body = self._head
-                self._head, self._need, self._got = None, HEADER.size, 0
-                return Frame(kind, self._buffer.data[:head], self._buffer[head : head + body])
+            need = HEADER.size
+            if self._end >= need:
+                kind, head, body = unpack_header(view, self.limit)
+                need += head + body
+                if self._end >= need:
+                    self._start = need
+                    first = HEADER.size + head
+                    return Frame(kind, view[HEADER.size : first], self._buffer[first:need])
+                if len(self._buffer) < need:
+                    longer = read_buffer(need)
+                    longer[: self._end] = self._buffer[: self._end]
+                    self._buffer, view = longer, longer.data
             try:
-                count = self.sock.recv_into(self._buffer.data[self._got : self._need])
+                count = self.sock.recv_into(view[self._end :])
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return None
             if not count:
-                middle = " in the middle of a frame" if self._got or self._head else ""
+                middle = " in the middle of a frame" if self._end else ""
                 raise ConnectionResetError(f"the connection was closed{middle}")
-            self._got += count
+            self._end += count
+
+    @property
+    def read_ahead(self) -> bool:
+        """Whether bytes were taken from the socket that no frame was made of yet: it will not announce them again."""
+        return self._end > self._start or (self.tls and self.sock.pending() > 0)  # type: ignore[attr-defined]
 
     def write(self) -> bool:
         """Send what the socket takes; True when nothing is left."""
@@ -110,6 +127,7 @@ class FrameServer:
     ) -> None:
         self.handler, self.token, self.tls = handler, token, tls
         self.peers: set[Peer] = set()
+        self._looked = 0.0
         self._selector = selectors.DefaultSelector()
         for index, sock in enumerate(listeners):
             self._selector.register(sock, selectors.EVENT_READ, index)
@@ -131,6 +149,9 @@ class FrameServer:
             else:
                 key.data()
         now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
         for peer in [p for p in self.peers if (p.member is None or p.closing) and now - p.since > GREETING_SECONDS]:
             self.drop(peer, "told to go" if peer.closing else "no greeting in time")
 
@@ -138,7 +159,8 @@ class FrameServer:
         """Queue a frame. Its parts must not change until the peer has answered."""
         if peer not in self.peers:
             return
-        peer.outgoing += pack(kind, head, parts)
+        views = pack(kind, head, parts)
+        peer.outgoing += joined(views) if peer.tls else views
         self._flush(peer)
 
     def drop(self, peer: Peer, reason: str) -> None:
@@ -182,7 +204,9 @@ class FrameServer:
         name = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "this machine"
         try:
             sock.setblocking(False)
-            if sock.family != socket.AF_UNIX:
+            if sock.family == socket.AF_UNIX:
+                widen(sock)
+            else:
                 tune(sock)
                 if self.tls is not None:
                     sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
@@ -217,7 +241,7 @@ class FrameServer:
                     self._greet(peer, frame)
                 else:
                     self.handler.frame(peer, frame)
-                if not peer.tls:
+                if not peer.read_ahead:
                     break
         except (OSError, FrameError) as error:
             self.drop(peer, plain(error) if isinstance(error, OSError) else str(error))
