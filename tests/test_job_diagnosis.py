@@ -165,6 +165,15 @@ def test_a_node_that_is_gone() -> None:
     assert problem.what == "node n2 is gone"
 
 
+def test_a_quota_that_lets_no_pod_be_made() -> None:
+    job = make.job()
+    said = make.event(job, "FailedCreate", 'pods "rec-1-" is forbidden: exceeded quota: team', kind="Job")
+    seen = assembled(job, make.running(0), events=[said])
+    assert [each.worker for each in seen.problems] == [1, 2]
+    assert "first failure: worker 1 and 1 more (2) waits" in text(seen)
+    assert 'Kubernetes refuses to make its pod: pods "rec-1-" is forbidden: exceeded quota: team' in text(seen)
+
+
 def test_who_failed_because_of_another_comes_after_it_whatever_the_clock_says() -> None:
     consequence = make.failed(0, 75, "09:04:00", make.report("worker 2 is lost", because_of=2, time="09:04:00"))
     cause = make.failed(2, 1, "09:05:00", make.report("the trainer died: RuntimeError: boom", 1, time="09:05:00"))

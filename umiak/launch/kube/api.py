@@ -320,6 +320,11 @@ class Api:
                 f"the certificate of {named} is not the kubeconfig's cluster's: is this the right context? "
                 "If the cluster was made anew, write the kubeconfig anew"
             )
+        if "match either of" in text or "doesn't match" in text:
+            return InputError(
+                f"the certificate of {named} is for other names ({_plain(Exception(text))}): "
+                "write one of them as tls-server-name in the kubeconfig"
+            )
         if "ALERT" in text.upper():
             return InputError(f"{named} refuses the client certificate of user {self.access.user!r}: write a new one")
         return RetryError(f"no TLS connection to {named}: {_plain(Exception(text))}")

@@ -113,7 +113,7 @@ def warning(found: Sequence[Room], template: Object, workers: int) -> str | None
     fit = sum(room.fits(cpu, memory) for room in found)
     if fit >= workers:
         return None
-    lacking = shortages(found, cpu, memory) or "each node holds fewer than are left"
+    lacking = shortages(found, cpu, memory) if found else "there are no nodes"
     return (
         f"the nodes have room for {fit} of {workers} workers of {_number(cpu)} CPU and {_gib(memory)} "
         f"({lacking}): the job waits until there is more; lower cpu, memory or workers, or add nodes"

@@ -71,6 +71,18 @@ def problems(facts: Facts) -> list[Problem]:
     return sorted(found, key=lambda problem: (problem.because_of is not None, _time(problem.when), problem.worker))
 
 
+def not_created(job: Object, missing: Sequence[int], events: Sequence[Object]) -> list[Problem]:
+    """Workers for which Kubernetes may not even make a pod: a quota, or a policy of the namespace."""
+    for event in sorted(events, key=_event_time, reverse=True):
+        about = event.get("involvedObject", {})
+        if about.get("uid") == job["metadata"]["uid"] and event.get("reason") == "FailedCreate":
+            what = f"Kubernetes refuses to make its pod: {_one(event.get('message', ''))}"
+            fix = "ask for more quota, ask for less in job.yaml, or change pod: to what the namespace allows"
+            when = moment(_event_time(event))
+            return [Problem(worker, "not made", "", what, fix, when=when, waiting=True) for worker in missing]
+    return []
+
+
 def _age(pod: Pod) -> tuple[datetime, str]:
     return _time(pod.created), pod.name
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from umiak.errors import InputError
 from umiak.launch.kube import capacity
 from umiak.launch.kube.api import Api, ApiError, Object, path
-from umiak.launch.kube.diagnosis import Facts, Problem, last_event, problems
+from umiak.launch.kube.diagnosis import Facts, Problem, last_event, not_created, problems
 from umiak.launch.kube.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE
 from umiak.launch.kube.pods import Node, Pod, moment, node, pod
 
@@ -143,7 +143,7 @@ def gather(api: Api, namespace: str, name: str) -> Status:
         path("Pod", namespace), labelSelector=f"{LABEL}={name},batch.kubernetes.io/controller-uid={_uid(job)}"
     )
     pods = [pod(item) for item in items]
-    events = _events(api, namespace, pods)
+    events = _events(api, namespace, job, pods)
     nodes = _nodes(api, pods)
     rooms = _rooms(api, job, pods, nodes)
     return assemble(job, pods, events, nodes, rooms, _said(api, namespace, pods))
@@ -167,6 +167,8 @@ def assemble(
     memory = _limit(template)
     found = problems(Facts(pods, events, nodes, rooms, template, memory))
     state, message = _state(job, pods)
+    workers = tuple(_workers(int(job["spec"].get("completions") or 1), pods, events))
+    found += not_created(job, [worker.worker for worker in workers if not worker.pod], events)
     if state == "cancelled" or state == "stopping":
         # They were told to stop, and did.
         found = [problem for problem in found if problem.code not in (75, 143)]
@@ -175,7 +177,7 @@ def assemble(
         name=meta["name"],
         namespace=meta["namespace"],
         state=state,
-        workers=tuple(_workers(int(job["spec"].get("completions") or 1), pods, events)),
+        workers=workers,
         created=moment(meta.get("creationTimestamp")),
         started=moment(job.get("status", {}).get("startTime")),
         finished=moment(ended.get("lastTransitionTime")) if ended else None,
@@ -245,9 +247,10 @@ def _limit(template: Object) -> str:
     return ""
 
 
-def _events(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Object]:
+def _events(api: Api, namespace: str, job: Object, pods: Sequence[Pod]) -> list[Object]:
     """Only where a pod is not simply running: a large job has thousands of events, and they say nothing then."""
-    if all(each.phase in ("Running", "Succeeded") and not each.deleted for each in pods):
+    well = {each.worker for each in pods if each.phase in ("Running", "Succeeded") and not each.deleted}
+    if len(well) == len(pods) and (len(well) == job["spec"].get("completions") or job["spec"].get("suspend")):
         return []
     return _allowed(lambda: api.items(path("Event", namespace))) or []
 
