@@ -378,6 +378,12 @@ def test_logs_hide_what_is_for_machines(kube: RecordedKube, capsys: pytest.Captu
     assert "no worker 7" in fails(capsys, "logs", "rec", "--worker", "7")
 
 
+def test_logs_of_pods_that_are_gone_say_where_they_are(kube: RecordedKube, capsys: pytest.CaptureFixture[str]) -> None:
+    kube.put(make.job(suspend=True, notes={"umiak.dev/cancelled": "x"}))
+    assert main(["job", "logs", "rec", "--worker", "1"]) == 0
+    assert "all its logs are in node_1/ of rec/output on claim efsvol" in capsys.readouterr().err
+
+
 def test_logs_begin_with_the_first_failure(kube: RecordedKube, capsys: pytest.CaptureFixture[str]) -> None:
     kube.put(make.job(conditions=make.ended("Failed")))
     kube.put(make.failed(0, 75, message=make.report("worker 2 ended", because_of=2)))

@@ -252,8 +252,16 @@ def _logs(options: argparse.Namespace) -> int:
         lines = logs.lines(
             api, namespace, name, worker, server=options.server, since=options.since, follow=options.follow
         )
+        silent = True
         for line in lines:
             print(line, flush=options.follow)
+            silent = False
+    if silent:
+        where = f"node_{worker}/ of {seen.output} on claim {seen.claim}"
+        print(
+            f"nothing to show: no pod of worker {worker} has said anything; all its logs are in {where}",
+            file=sys.stderr,
+        )
     return 0
 
 
