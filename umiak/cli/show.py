@@ -40,10 +40,12 @@ def _outline(config: Path, read: Settings) -> Outline:
     notes: tuple[str, ...] = ()
     v1 = config.is_file() and language.is_v1(config.read_bytes())
     if v1:
+        from umiak.paddle_v1 import rules
         from umiak.paddle_v1.network import Network
 
         graph = language.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
-        model, parts, notes = Network(graph), layers.parts(graph), graph.warnings
+        graph, ignored = rules.adapted(graph, read.local)
+        model, parts, notes = Network(graph), layers.parts(graph), (*graph.warnings, *ignored)
     else:
         model = load(config, read.config_args).config.model()
         parts = modules.parts(model)

@@ -74,6 +74,8 @@ def compile_python2(data: bytes, filename: str) -> CodeType:
             if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias):
                 node.lineno = lines.get(node.lineno, node.lineno)
                 node.end_lineno = max(node.lineno, lines.get(node.end_lineno or 0, node.lineno))
+                if node.end_lineno == node.lineno:
+                    node.end_col_offset = max(node.col_offset, node.end_col_offset or 0)
         meaning = ast.fix_missing_locations(_Meaning(future, filename).visit(module))
         return compile(meaning, filename, "exec", dont_inherit=True)
 
@@ -206,6 +208,10 @@ class _Meaning(ast.NodeTransformer):
         elif isinstance(called, ast.Name) and called.id == "print" and self.print_statement:
             called.id = "__py2_print__"
         return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """A text on its own stays one: it may be a docstring, after which __future__ may stand."""
+        return node if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and node.kind == "u":
