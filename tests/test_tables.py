@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from umiak.errors import InputError
+from umiak.pserver import index
 from umiak.pserver.cells import ABSENT
 from umiak.pserver.index import RowIndex
 from umiak.pserver.optimizers import Clock
@@ -477,3 +478,43 @@ def test_a_table_takes_its_own_options() -> None:
     table.add(rows, ones(rows, 2))
     table.step(1, Clock(1, 1, 0))
     assert (values(table, np.array([1])) == -0.125).all()
+
+
+@pytest.mark.parametrize("min_count", [0, 3])
+def test_ids_keep_their_rows_while_the_index_grows_under_them(min_count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lookups, new ids, admission and a checkpoint at every stage of a move that takes many lookups."""
+    monkeypatch.setattr(index, "_SOME", 512)
+    monkeypatch.setattr(index, "_FIRST", 1 << 10)
+    known = index.RowIndex(min_count, track_passes=True)
+    random = np.random.default_rng(0)
+    touches: dict[int, int] = {}
+    given: dict[int, int] = {}
+    moving = 0
+    for _ in range(400):
+        ids = np.unique(random.integers(0, 60_000, 100) * 1_000_003)
+        rows = np.empty(ids.size, np.int32)
+        done, new = known.touch(ids, rows, 0, 1 << 20, 1 << 20, 7)
+        assert done == ids.size
+        assert set(ids[new].tolist()) == (set() if min_count else set(ids.tolist()) - touches.keys())
+        for number in ids.tolist():
+            touches[number] = touches.get(number, 0) + 1
+        if min_count:
+            admitted, numbers = known.admit()
+            given |= dict(zip(admitted.tolist(), numbers.tolist(), strict=True))
+            assert set(given) == {number for number, count in touches.items() if count >= min_count}
+        else:
+            given |= dict(zip(ids[new].tolist(), rows[new].tolist(), strict=True))
+            assert rows.tolist() == [given[number] for number in ids.tolist()]
+        moving += known._old is not None
+        some = np.array([*random.choice(list(touches), 50), 17])
+        found = np.empty(some.size, np.int32)
+        known.find(some, found)
+        assert found.tolist() == [given.get(number, index.ABSENT) for number in some.tolist()]
+    assert 20 < moving < 380
+    assert len(set(given.values())) == len(given) == known.rows
+    ids, rows, passes = known.sorted()
+    assert dict(zip(ids.tolist(), rows.tolist(), strict=True)) == given and (passes == 7).all()
+    ids, counts, _ = known.sorted_waiting()
+    assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == {
+        number: count for number, count in touches.items() if number not in given
+    }

@@ -10,6 +10,8 @@ from umiak.pserver.intrinsics import AHEAD, prefetch
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 ABSENT = -1
+MOVED = np.int32(-(1 << 31))
+"""In place of a row's number: the id is in the index that follows this one. Its cell stays on the way to others."""
 WHERE, PASS = 2, 3
 TOUCHES, ROW = 2, 3
 USED, ROWS, FREE, TICKETS, FREE_TICKETS, RIPE, NEW = range(7)
@@ -159,28 +161,50 @@ def admit(
 
 
 @jit
-def spread(keys: np.ndarray, cells: np.ndarray, old: int) -> None:
-    """Move the cells of an index of `old` cells, the first half of this one, to where they belong in all of it.
+def _enter(keys: np.ndarray, cells: np.ndarray, key: np.int64, where: np.int32, last: np.int32) -> None:
+    """Put an id that is not there yet where it belongs."""
+    to = _seek(keys, cells, key, np.uint64(keys.shape[0] - 1))
+    keys[to, 0] = key
+    cells[to, WHERE] = where
+    cells[to, PASS] = last
 
-    Starts behind an empty cell and goes around once, so every cell on an id's way has been moved before the id itself
-    and nothing it stepped over moves later.
-    """
-    mask = np.uint64(keys.shape[0] - 1)
-    first = 0
-    while cells[first, WHERE] != 0:
-        first += 1
-    for step in range(old):
-        at = (first + step) & (old - 1)
-        where = cells[at, WHERE]
-        if where == 0:
-            continue
-        key, last = keys[at, 0], cells[at, PASS]
-        cells[at, WHERE] = 0
-        cells[at, PASS] = 0
-        to = _seek(keys, cells, key, mask)
-        keys[to, 0] = key
-        cells[to, WHERE] = where
-        cells[to, PASS] = last
+
+@jit
+def carry(
+    keys: np.ndarray, cells: np.ndarray, old_keys: np.ndarray, old_cells: np.ndarray, start: int, stop: int
+) -> None:
+    """Enter what stands in some cells of an outgrown index into the one that follows it."""
+    for at in range(start, stop):
+        where = old_cells[at, WHERE]
+        if where != 0 and where != MOVED:
+            _enter(keys, cells, old_keys[at, 0], where, old_cells[at, PASS])
+
+
+@jit
+def pull(
+    keys: np.ndarray, cells: np.ndarray, old_keys: np.ndarray, old_cells: np.ndarray, carried: int, ids: np.ndarray
+) -> None:
+    """Enter these ids into the index that follows, as far as the old one knows them and they were not `carried` yet."""
+    mask = np.uint64(old_keys.shape[0] - 1)
+    for i in range(ids.size):
+        if i + AHEAD < ids.size:
+            prefetch(old_keys, np.int64(_home(ids[i + AHEAD], mask)), 0)
+        at = _seek(old_keys, old_cells, ids[i], mask)
+        where = old_cells[at, WHERE]
+        if where != 0 and where != MOVED and np.int64(at) >= carried:
+            _enter(keys, cells, ids[i], where, old_cells[at, PASS])
+            old_cells[at, WHERE] = MOVED
+
+
+@jit
+def find_left(old_keys: np.ndarray, old_cells: np.ndarray, carried: int, ids: np.ndarray, rows: np.ndarray) -> None:
+    """Write the row numbers of ids that only the old index knows."""
+    mask = np.uint64(old_keys.shape[0] - 1)
+    for i in range(ids.size):
+        if rows[i] == ABSENT:
+            at = _seek(old_keys, old_cells, ids[i], mask)
+            if old_cells[at, WHERE] > 0 and np.int64(at) >= carried:
+                rows[i] = old_cells[at, WHERE] - 1
 
 
 @jit

@@ -1,8 +1,12 @@
-"""From 64-bit ids to row numbers: a hash index with open addressing that grows in place and forgets ids on request.
+"""From 64-bit ids to row numbers: a hash index with open addressing that grows and forgets ids on request.
 
 A cell is 16 bytes: the id, where its row is, and the pass of its last touch; zeroed memory is an empty cell. An id that
 must be touched several times before it gets a row waits in a list of its own. What a lookup returns for it is a ticket,
 which leads to its row from the moment there is one until the pass after the next begins.
+
+An index that is full is followed by one twice as large, whose memory is touched beforehand, a part with every lookup: new
+pages cost more than all the rest. Ids move there little by little, some with every lookup and those looked up at once. So no
+round waits for all of it.
 
 Row numbers depend on the order of arrival. Nothing that leaves a table does.
 """
@@ -17,6 +21,9 @@ from umiak.pserver.memory import Growing
 
 _LOAD = 0.7
 _FIRST = 1 << 17
+_SOME = 1 << 16
+_NEARLY = 0.85
+_PAGE = 4096 // 16
 
 
 class RowIndex:
@@ -25,8 +32,13 @@ class RowIndex:
     def __init__(self, min_count: int, track_passes: bool) -> None:
         self.min_count = min_count if min_count > 1 else 0
         self.track_passes = track_passes
-        self._cells = Growing(16, _FIRST)
-        self._capacity = _FIRST
+        self._views = _new_cells(_FIRST)
+        self._old: tuple[np.ndarray, np.ndarray] | None = None
+        self._next: tuple[np.ndarray, np.ndarray] | None = None
+        self._touched = 0
+        """How many cells of the next index have their memory."""
+        self._carried = 0
+        """How many cells of the old index have been seen to: their ids are in the new one."""
         self._waiting = Growing(16, 1)
         self._counts = np.zeros(cells.COUNTS, np.int64)
         self._free = self._free_tickets = self._ripe = self._settled_before = np.empty(0, np.int32)
@@ -49,14 +61,19 @@ class RowIndex:
 
     @property
     def bytes(self) -> int:
-        return self._capacity * self._cells.width + int(self._counts[TICKETS]) * self._waiting.width
+        others = sum(views[0].nbytes for views in (self._old, self._next) if views)
+        return self._views[0].nbytes + others + int(self._counts[TICKETS]) * self._waiting.width
 
-    def _views(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._cells.array(np.int64)[: self._capacity], self._cells.array(np.int32)[: self._capacity]
+    @property
+    def _room(self) -> int:
+        """How many ids may be in the index."""
+        return int(len(self._views[0]) * _LOAD)
 
     def find(self, ids: np.ndarray, rows: np.ndarray) -> None:
         """Write each id's row number, ABSENT where it has none. Changes nothing."""
-        cells.find(*self._views(), ids, rows)
+        cells.find(*self._views, ids, rows)
+        if self._old:
+            cells.find_left(*self._old, self._carried, ids, rows)
 
     def touch(
         self,
@@ -79,8 +96,13 @@ class RowIndex:
         if self.min_count:
             self._ripe = _at_least(self._ripe, int(self._counts[RIPE]) + ids.size)
         while True:
+            if self._old:
+                self._pull(ids[done:])
+                self._carry(max(_SOME, 8 * ids.size))
+            elif self._counts[USED] >= _NEARLY * self._room:
+                self._prepare(max(_SOME, 32 * ids.size))
             done = cells.touch(
-                *self._views(),
+                *self._views,
                 *self._tickets(),
                 self._counts,
                 self._free,
@@ -90,7 +112,7 @@ class RowIndex:
                 rows,
                 new,
                 done,
-                int(self._capacity * _LOAD),
+                self._room,
                 capacity,
                 most,
                 0 if at_once else self.min_count,
@@ -108,8 +130,8 @@ class RowIndex:
 
     def _make_room(self) -> bool:
         """Grow what is full of the index itself; False when it is not the index that lacks room."""
-        if self._counts[USED] >= int(self._capacity * _LOAD):
-            self.reserve(self._capacity)
+        if self._counts[USED] >= self._room:
+            self._follow(2 * len(self._views[0]))
             return True
         if self.min_count and not self._counts[FREE_TICKETS] and self._counts[TICKETS] >= self._waiting.lines:
             self._waiting.grow(2 * self._waiting.lines)
@@ -118,17 +140,51 @@ class RowIndex:
 
     def reserve(self, ids: int) -> None:
         """Make room for this many ids in all."""
-        while int(self._capacity * _LOAD) < ids:
-            old = self._capacity
-            self._cells.grow(2 * old)
-            self._capacity = 2 * old
-            cells.spread(*self._views(), old)
+        capacity = len(self._views[0])
+        while int(capacity * _LOAD) < ids:
+            capacity *= 2
+        if capacity > len(self._views[0]):
+            self._follow(capacity)
+            self._carry_all()
+
+    def _follow(self, capacity: int) -> None:
+        """Go on with an index of so many cells; the ids of the present one come after."""
+        self._carry_all()
+        self._old, self._carried = self._views, 0
+        prepared, self._next = self._next, None
+        self._views = prepared if prepared and len(prepared[0]) == capacity else _new_cells(capacity)
+
+    def _prepare(self, count: int) -> None:
+        """Have memory for so many more cells of the index that will follow."""
+        if not self._next:
+            self._next, self._touched = _new_cells(2 * len(self._views[0])), 0
+        self._next[0][self._touched : self._touched + count : _PAGE] = 0
+        self._touched += count
+
+    def _pull(self, ids: np.ndarray) -> None:
+        """Have these ids, as far as they are known, in the new index."""
+        if self._old:
+            cells.pull(*self._views, *self._old, self._carried, ids)
+
+    def _carry(self, count: int) -> None:
+        """See to so many cells of the old index."""
+        if self._old:
+            stop = min(self._carried + count, len(self._old[0]))
+            cells.carry(*self._views, *self._old, self._carried, stop)
+            self._carried = stop
+            if stop == len(self._old[0]):
+                self._old = None
+
+    def _carry_all(self) -> None:
+        if self._old:
+            self._carry(len(self._old[0]))
 
     def admit(self) -> tuple[np.ndarray, np.ndarray]:
         """Give rows to the ids that have been touched often enough: these ids and their rows."""
         tickets = self._ripe[: self.due].copy()
+        self._pull(self._tickets()[0][tickets, 0])
         ids, rows = np.empty(tickets.size, np.int64), np.empty(tickets.size, np.int32)
-        cells.admit(*self._views(), *self._tickets(), self._counts, self._free, tickets, ids, rows)
+        cells.admit(*self._views, *self._tickets(), self._counts, self._free, tickets, ids, rows)
         self._counts[RIPE] = 0
         self._settled.append(tickets)
         return ids, rows
@@ -161,7 +217,8 @@ class RowIndex:
         before = int(self._counts[FREE])
         self._free = _at_least(self._free, self.highest)
         self._free_tickets = _at_least(self._free_tickets, int(self._counts[TICKETS]))
-        cells.expire(*self._views(), self._counts, self._free, self._free_tickets, oldest)
+        self._carry_all()
+        cells.expire(*self._views, self._counts, self._free, self._free_tickets, oldest)
         return int(self._counts[FREE]) - before
 
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -174,7 +231,8 @@ class RowIndex:
 
     def _collect(self, size: int, with_row: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ids, numbers, passes = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
-        cells.collect(*self._views(), self._tickets()[1], with_row, ids, numbers, passes)
+        self._carry_all()
+        cells.collect(*self._views, self._tickets()[1], with_row, ids, numbers, passes)
         order = np.argsort(ids)
         return ids[order], numbers[order], passes[order]
 
@@ -182,7 +240,14 @@ class RowIndex:
         """Set what `sorted` or `sorted_waiting` told of ids that are known by now."""
         self._ripe = _at_least(self._ripe, self.due + ids.size)
         waiting = self._tickets()[1]
-        cells.mark(*self._views(), waiting, self._counts, self._ripe, ids, passes, touches, self.min_count)
+        self._pull(ids)
+        cells.mark(*self._views, waiting, self._counts, self._ripe, ids, passes, touches, self.min_count)
+
+
+def _new_cells(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Empty cells, as ids and as the numbers beside them."""
+    memory = Growing(16, count)
+    return memory.array(np.int64)[:count], memory.array(np.int32)[:count]
 
 
 def _at_least(array: np.ndarray, size: int) -> np.ndarray:

@@ -37,6 +37,10 @@ def main() -> None:
         service.finish()
         service.rows(0)
     service.tables[0].reserve(1 << 17)
+    grown = np.arange(1 << 17)
+    for some in (grown, grown[:8]):  # the second finds its ids in the index that was outgrown
+        service.tables[1].locate(some)
+    service.tables[1].locate(grown[:8], create=False)
     for table in service.tables:
         for chunk in table.export():
             table.restore(chunk.ids, chunk.rows, chunk.passes)
