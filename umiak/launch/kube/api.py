@@ -1,13 +1,12 @@
-"""The one door to Kubernetes: requests to its API server, and what goes wrong turned into errors a user can act on.
+"""The one door to Kubernetes: requests to its API server. What it refuses is put into words by refusals.py.
 
 Objects are plain dicts, as the API writes them. Nothing here knows of jobs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
+import socket
 import ssl
 import tempfile
 import urllib.request
@@ -21,8 +20,11 @@ import urllib3
 from urllib3 import exceptions
 from urllib3.response import BaseHTTPResponse
 
-from umiak.errors import InputError, RetryError, UmiakError
+from umiak.errors import InputError, RetryError
 from umiak.launch.kube.kubeconfig import Access, Credentials
+from umiak.launch.kube.refusals import ApiError, no_namespace, no_trust, not_kubernetes, plain, refusal, translated
+
+__all__ = ["KINDS", "Api", "ApiError", "Object", "no_namespace", "path"]
 
 if TYPE_CHECKING:
     from websocket import WebSocket
@@ -60,14 +62,6 @@ _PATIENCE = urllib3.Retry(
     backoff_factor=0.3,
     raise_on_status=False,
 )
-
-
-class ApiError(UmiakError):
-    """The API server said no. `code` is its HTTP status, for callers that expect one: 404, 409."""
-
-    def __init__(self, message: str, code: int, reason: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.code, self.reason, self.exit_code = code, reason, exit_code
 
 
 def path(kind: str, namespace: str | None, name: str = "", below: str = "") -> str:
@@ -132,7 +126,7 @@ class Api:
     def text(self, where: str, **query: Any) -> str:
         """What a path answers that is no object, like a log."""
         response = self._send("GET", where, query, None, None)
-        with self._translated():
+        with translated(self.access):
             return response.data.decode("utf-8", errors="replace")
 
     def lines(self, where: str, **query: Any) -> Iterator[str]:
@@ -140,7 +134,7 @@ class Api:
         response = self._send("GET", where, query, None, None, stream=True)
         rest = b""
         try:
-            with self._translated():
+            with translated(self.access):
                 for chunk in response.stream(65536, decode_content=True):
                     *whole, rest = (rest + chunk).split(b"\n")
                     yield from (line.decode("utf-8", errors="replace") for line in whole)
@@ -174,24 +168,24 @@ class Api:
                 **options,
             )
         except WebSocketBadStatusException as error:
-            raise self._refusal("GET", where, error.status_code, error.resp_body or b"") from None
+            raise refusal(self.access, "GET", where, error.status_code, error.resp_body or b"") from None
         except ssl.SSLError as error:
-            raise self._no_trust(str(error)) from None
+            raise no_trust(self.access, str(error)) from None
         except (OSError, WebSocketException) as error:
-            raise RetryError(f"cannot reach {self.access.server}{where}: {_plain(error)}") from None
+            raise RetryError(f"cannot reach {self.access.server}{where}: {plain(error)}") from None
 
     def _json(
         self, method: str, where: str, query: Mapping[str, Any], body: Object | None = None, kind: str | None = None
     ) -> Object:
         response = self._send(method, where, query, body, kind)
-        with self._translated():
+        with translated(self.access):
             raw = response.data
         try:
             answer = json.loads(raw)
         except ValueError:
-            raise self._not_kubernetes() from None
+            raise not_kubernetes(self.access) from None
         if not isinstance(answer, dict):
-            raise self._not_kubernetes()
+            raise not_kubernetes(self.access)
         return answer
 
     def _send(
@@ -213,7 +207,7 @@ class Api:
             if body is not None:
                 headers["Content-Type"] = kind or "application/json"
             timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=None if stream else READ_SECONDS)
-            with self._translated():
+            with translated(self.access):
                 response = pool.request(
                     method,
                     url,
@@ -227,8 +221,8 @@ class Api:
                 self._credentials = None
                 continue
             if response.status >= 400:
-                with self._translated():
-                    raise self._refusal(method, where, response.status, response.data)
+                with translated(self.access):
+                    raise refusal(self.access, method, where, response.status, response.data)
             return response
         raise AssertionError("unreachable")
 
@@ -241,7 +235,7 @@ class Api:
         return self._pool
 
     def _make_pool(self, credentials: Credentials) -> urllib3.PoolManager:
-        options: dict[str, Any] = {"maxsize": 4}
+        options: dict[str, Any] = {"maxsize": 4, "socket_options": _kept_alive()}
         if self.access.server.startswith("https:"):
             options["ssl_context"] = self._context(credentials)
             if self.access.server_name:
@@ -291,102 +285,14 @@ class Api:
             return urllib3.make_headers(basic_auth=":".join(credentials.basic))
         return {}
 
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        where = f"the Kubernetes API server {self.access.server} (context {self.access.context!r})"
-        try:
-            yield
-        except exceptions.LocationParseError:
-            raise InputError(f"{self.access.server!r} is not an address: correct `server` in the kubeconfig") from None
-        except exceptions.HTTPError as error:
-            cause: BaseException = getattr(error, "reason", None) or error
-            if isinstance(cause, exceptions.ProxyError):
-                raise RetryError(f"the proxy before {where} does not answer: check proxy-url or HTTPS_PROXY") from None
-            if isinstance(cause, exceptions.SSLError):
-                raise self._no_trust(str(cause)) from None
-            # To urllib3 a refused connection is a kind of timeout; to a user it is not.
-            if isinstance(cause, exceptions.TimeoutError) and not isinstance(cause, exceptions.NewConnectionError):
-                raise RetryError(
-                    f"{where} does not answer: check the network, the VPN and that the cluster runs"
-                ) from None
-            raise RetryError(
-                f"cannot reach {where}: {_plain(cause)}; check the network, the VPN and that the cluster runs"
-            ) from None
 
-    def _no_trust(self, text: str) -> UmiakError:
-        named = f"{self.access.server} (context {self.access.context!r})"
-        if "CERTIFICATE_VERIFY_FAILED" in text:
-            return InputError(
-                f"the certificate of {named} is not the kubeconfig's cluster's: is this the right context? "
-                "If the cluster was made anew, write the kubeconfig anew"
-            )
-        if "match either of" in text or "doesn't match" in text:
-            return InputError(
-                f"the certificate of {named} is for other names ({_plain(Exception(text))}): "
-                "write one of them as tls-server-name in the kubeconfig"
-            )
-        if "ALERT" in text.upper():
-            return InputError(f"{named} refuses the client certificate of user {self.access.user!r}: write a new one")
-        return RetryError(f"no TLS connection to {named}: {_plain(Exception(text))}")
-
-    def _not_kubernetes(self) -> UmiakError:
-        return InputError(
-            f"{self.access.server} answers, but not as Kubernetes does: check `server` in the kubeconfig and the proxy"
-        )
-
-    def _refusal(self, method: str, where: str, code: int, raw: bytes) -> UmiakError:
-        """A Status of the API server, as an error."""
-        try:
-            status = json.loads(raw)
-            message, reason = str(status.get("message") or ""), str(status.get("reason") or "")
-        except (ValueError, AttributeError):
-            message, reason = raw.decode(errors="replace").strip()[:200], ""
-        access = self.access
-        if code == 401:
-            return ApiError(
-                f"{access.server} does not accept the credentials of user {access.user!r} (context {access.context!r}): "
-                "they have expired or are wrong; sign in again (on AWS: `aws sso login`) or write the kubeconfig anew",
-                code,
-                reason,
-                InputError.exit_code,
-            )
-        if code == 403:
-            return ApiError(_forbidden(message, where), code, reason, InputError.exit_code)
-        if code == 404 and (missing := re.search(r'namespaces "([^"]+)" not found', message)):
-            return ApiError(no_namespace(missing[1]), code, "NoNamespace", InputError.exit_code)
-        if code == 429 or code >= 500:
-            return ApiError(
-                f"the Kubernetes API server cannot answer now ({code} {reason or message}); try again",
-                code,
-                reason,
-                RetryError.exit_code,
-            )
-        return ApiError(f"Kubernetes refuses {method} {where}: {message or code}", code, reason, InputError.exit_code)
-
-
-def no_namespace(name: str) -> str:
-    return f"there is no namespace {name!r}: create it (kubectl create namespace {name}) or choose another with -n"
-
-
-def _forbidden(message: str, where: str) -> str:
-    """`jobs.batch is forbidden: User "x" cannot create resource "jobs" in API group "batch" in the namespace "y"`."""
-    said = re.search(r'User "([^"]*)" cannot (\w+) resource "([^"]+)"(.*)', message, re.DOTALL)
-    if not said:
-        return f"Kubernetes forbids {where}: {message}"
-    user, verb, resource, rest = said.groups()
-    space = re.search(r'in the namespace "([^"]+)"', rest)
-    place = f"in namespace {space[1]}" if space else "in this cluster"
-    option = f" -n {space[1]}" if space else ""
-    return (
-        f"user {user!r} may not {verb} {resource} {place}: ask an administrator for a role that allows it "
-        f"(kubectl auth can-i {verb} {resource}{option} shows when it does)"
-    )
-
-
-def _plain(error: BaseException) -> str:
-    """The last, most telling part of `<urllib3…>: Failed to establish a new connection: [Errno 111] Connection refused`."""
-    text = str(error.args[-1] if error.args else error)
-    return re.sub(r"^.*\[Errno -?\d+\] | \(_ssl\.c:\d+\)", "", text).strip().rstrip(")")
+def _kept_alive() -> list[tuple[int, int, int]]:
+    """A log may be silent for hours; only the kernel can tell then that the other side is gone."""
+    wanted = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            wanted.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *wanted]
 
 
 def _proxy_of_environment(server: str) -> str | None:
