@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,11 +66,15 @@ class ProviderSource:
         return self._from_pool(size, shard, seed, start)
 
     def probe(self) -> None:
-        """Run the provider up to its first sample, so that what is wrong with it shows before anything is written."""
-        for file in self.provider.file_list[:1]:
+        """Run the provider up to its first sample, so that what is wrong with it shows before anything is written.
+
+        Also for listed files that are not there; a provider may yet know what to do with their names.
+        """
+        files = self.provider.file_list
+        for file in [*files[:1], *(file for file in files[1:] if not Path(file).exists())]:
             for sample in self._samples_of(file):
                 self._table([sample])
-                return
+                break
 
     def _from_memory(self, size: int, shard: Shard, seed: int | None, start: int) -> Iterator[dict[str, Any]]:
         """Batches of all samples, which are read first."""
