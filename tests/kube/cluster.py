@@ -112,7 +112,7 @@ class Cluster:
     def check(self) -> None:
         """Raise if a part of the cluster is no longer running."""
         for daemon in self.daemons:
-            if daemon.process is None:
+            if daemon.started and daemon.process is None:
                 raise daemon.ended()
 
     def wait(self, what: str, met: Callable[[], bool], seconds: float = 60) -> None:
@@ -133,13 +133,14 @@ class Cluster:
         cgroups.create(self.place)
         self._write_files()
         self._write_names({images.PAUSE: images.pause(self.binaries).digest})
-        for daemon in self.daemons[: -len(NODES)]:
-            daemon.start(node.environment())
         for member in NODES:
             node.configure(self.place, member, self.files(member), self.binaries, keys)
-        for daemon in self.daemons[-len(NODES) :]:
+        # The others end at once if the API server does not yet know what they may do.
+        first = ("registry", "etcd", control.API_SERVER, *NODES)
+        for daemon in sorted(self.daemons, key=lambda daemon: daemon.name not in first):
+            if daemon.name not in first:
+                self._wait_for_api()
             daemon.start(node.environment())
-        self._wait_for_api()
         self.wait("three Ready nodes", lambda: self.ready() == dict.fromkeys(NODES, True))
 
     def _write_files(self) -> None:

@@ -44,6 +44,10 @@ class Daemon:
         self._file.write_text(f"{process.pid} {process.start}\n")
 
     @property
+    def started(self) -> bool:
+        return self._file.exists()
+
+    @property
     def process(self) -> Process | None:
         """The running process, if it is running."""
         with contextlib.suppress(OSError, ValueError):
@@ -62,6 +66,7 @@ class Daemon:
             if time.monotonic() > deadline:
                 raise UmiakError(f"{self.name} (process {process.pid}) did not end within {seconds:.0f} s")
             time.sleep(0.02)
+        self._file.unlink()
 
     def ended(self) -> UmiakError:
         said = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

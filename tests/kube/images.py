@@ -151,6 +151,8 @@ def build(
     """Build a Dockerfile unless this one was built from the same `depends` before. Another may say FROM its tag."""
     tag = f"localhost/{name}:{key([dockerfile, json.dumps(args or {}), *depends])}"
     done = _store() / "built" / tag.replace("/", "_")
+    if done.exists():
+        return Image(done.read_text().strip(), tag)
     with binaries_of.only_one(_store() / "lock", "another process builds images; waiting for it"):
         if not done.exists():
             began = time.monotonic()

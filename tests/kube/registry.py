@@ -46,6 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(with_body=True)
 
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        if not isinstance(code, int) or code >= HTTPStatus.BAD_REQUEST:
+            super().log_request(code, size)
+
     def _answer(self, with_body: bool) -> None:
         url = urlsplit(self.path)
         if url.path in ("/v2", "/v2/"):
