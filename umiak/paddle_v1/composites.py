@@ -12,14 +12,16 @@ from umiak.paddle_v1.building import Output, current, helper
 from umiak.paddle_v1.helpers import (
     addto_layer,
     concat_layer,
-    context_projection,
     fc_layer,
     first_seq,
-    full_matrix_projection,
     last_seq,
     lstmemory,
-    mixed_layer,
     pooling_layer,
+)
+from umiak.paddle_v1.mixed import (
+    context_projection,
+    full_matrix_projection,
+    mixed_layer,
 )
 
 
