@@ -100,7 +100,7 @@ def test_images_that_cannot_be_pulled(message: str, wanted: str) -> None:
 def test_a_backing_off_pull_is_explained_by_its_event() -> None:
     pod = make.waiting(0, "ImagePullBackOff", "Back-off pulling image")
     events = [make.event(pod, "Failed", "Failed to pull image: not found", "09:01:00")]
-    events.append(make.event(pod, "BackOff", "Back-off pulling image", "09:02:00"))
+    events.append(make.event(pod, "Failed", "Error: ImagePullBackOff", "09:02:00"))
     (problem,) = found(pod, events=events)
     assert problem.what.endswith("there is no such image")
 
@@ -170,7 +170,7 @@ def test_a_quota_that_lets_no_pod_be_made() -> None:
     said = make.event(job, "FailedCreate", 'pods "rec-1-" is forbidden: exceeded quota: team', kind="Job")
     seen = assembled(job, make.running(0), events=[said])
     assert [each.worker for each in seen.problems] == [1, 2]
-    assert "first failure: worker 1 and 1 more (2) waits" in text(seen)
+    assert "first failure: worker 1 and 1 more (2) wait" in text(seen)
     assert 'Kubernetes refuses to make its pod: pods "rec-1-" is forbidden: exceeded quota: team' in text(seen)
 
 
@@ -214,7 +214,7 @@ def test_a_failure_that_was_replaced_is_history() -> None:
 def test_workers_with_the_same_trouble_share_one_line() -> None:
     items = [make.waiting(worker, "ErrImagePull", "not found") for worker in range(3)]
     shown = text(assembled(make.job(), *items))
-    assert "first failure: worker 0 and 2 more (1, 2) waits" in shown
+    assert "first failure: worker 0 and 2 more (1, 2) wait" in shown
     assert shown.count("cannot be pulled") == 1
 
 

@@ -96,7 +96,7 @@ def _failure(group: Sequence[Problem], title: str, with_log: bool) -> Iterator[s
     when = f" at {first.when.astimezone(UTC):%H:%M:%S} UTC" if first.when else ""
     code = f", exit code {first.code}" if first.code is not None else ""
     more = f" and {len(group) - 1} more ({_numbers(group[1:])})" if len(group) > 1 else ""
-    waits = " waits" if first.waiting else ""
+    waits = "" if not first.waiting else " wait" if more else " waits"
     yield f"{title}: worker {first.worker}{more}{waits} (pod {first.pod}{where}){when}{code}"
     yield f"  {first.what}"
     if first.fix:

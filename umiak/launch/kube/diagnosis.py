@@ -176,7 +176,11 @@ def _no_node(pod: Pod, facts: Facts) -> Problem | None:
 def _image(pod: Pod, facts: Facts) -> Problem | None:
     if not pod.waiting or pod.waiting[0] not in _PULLING:
         return None
-    said = pod.waiting[1] if pod.waiting[0] != "ImagePullBackOff" else _event(pod, facts, "Failed") or pod.waiting[1]
+    said = (
+        pod.waiting[1]
+        if pod.waiting[0] != "ImagePullBackOff"
+        else _event(pod, facts, "Failed", "pull") or pod.waiting[1]
+    )
     return _problem(
         pod,
         f"the image {pod.image} cannot be pulled: {_image_reason(said)}",
@@ -301,10 +305,13 @@ def last_event(pod: Pod, events: Sequence[Object]) -> str:
     return f"{newest.get('reason', '')}: {_one(newest.get('message', ''))}"
 
 
-def _event(pod: Pod, facts: Facts, reason: str) -> str:
+def _event(pod: Pod, facts: Facts, reason: str, word: str = "") -> str:
+    """The newest of this reason about a pod whose message has the word."""
     for event in sorted(facts.events, key=_event_time, reverse=True):
         if event.get("involvedObject", {}).get("uid") == pod.uid and event.get("reason") == reason:
-            return str(event.get("message", ""))
+            message = str(event.get("message", ""))
+            if word in message:
+                return message
     return ""
 
 
