@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,28 +120,20 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(namespace: Name
     job.delete()
 
 
-def limited(namespace: Namespace, path: Path, rules: list[dict[str, Any]]) -> Path:
+def limited(namespace: Namespace, rules: list[dict[str, Any]]) -> Path:
     """A kubeconfig for somebody who may do only this in the namespace."""
+    group = "rbac.authorization.k8s.io"
     namespace.apply(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "jane"}},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "jane"}, "rules": rules},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "jane"}, "rules": rules},
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "apiVersion": f"{group}/v1",
             "kind": "RoleBinding",
             "metadata": {"name": "jane"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "jane"},
-            "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": namespace.name}],
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "jane"},
+            "subjects": [{"kind": "User", "name": "jane", "apiGroup": group}],
         },
     )
-    token = namespace.kubectl("create", "token", "jane").strip()
-    content = yaml.safe_load(namespace.cluster.kubeconfig.read_text())
-    for cluster in content["clusters"]:
-        authority = cluster["cluster"].get("certificate-authority")
-        if authority:
-            cluster["cluster"]["certificate-authority"] = str(namespace.cluster.kubeconfig.parent / authority)
-    content["users"] = [{"name": content["users"][0]["name"], "user": {"token": token}}]
-    path.write_text(json.dumps(content))
-    return path
+    return namespace.cluster.kubeconfig_of("jane", "people")
 
 
 def left(namespace: Namespace) -> list[str]:
@@ -157,10 +149,10 @@ def refused(job: TrainingJob, kubeconfig: Path, *words: str, code: int = 2) -> s
 def test_who_may_create_only_jobs_leaves_none_behind(namespace: Namespace, tmp_path: Path) -> None:
     job = TrainingJob.write(namespace, tmp_path)
     look = {"apiGroups": ["", "batch"], "resources": ["*"], "verbs": ["get", "list"]}
-    config = limited(namespace, tmp_path / "nothing", [look])
+    config = limited(namespace, [look])
     assert f"may not create jobs in namespace {namespace.name}" in refused(job, config)
     jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "patch", "delete"]}
-    config = limited(namespace, tmp_path / "jobs", [look, jobs])
+    config = limited(namespace, [look, jobs])
     assert f"may not create services in namespace {namespace.name}" in refused(job, config)
     job.until("nothing left", lambda: not left(namespace), 30)
 
@@ -170,7 +162,7 @@ def test_who_may_create_what_a_job_needs_and_no_more_can_run_it(
 ) -> None:
     """The role of docs/kubernetes.md: nothing outside the namespace."""
     role = yaml.safe_load((EXAMPLES.parent / "docs" / "role.yaml").read_text())
-    config = limited(namespace, tmp_path / "kubeconfig", role["rules"])
+    config = limited(namespace, role["rules"])
     job = TrainingJob.write(namespace, tmp_path)
     where = (f"--kubeconfig={config}", "-n", namespace.name)
     for verb in ("submit", "wait", "status", "logs", "delete"):
@@ -190,17 +182,13 @@ def test_what_a_real_api_server_refuses(namespace: Namespace, tmp_path: Path) ->
         namespace, tmp_path, "bad", pod={"priorityClassName": "Not A Name", "hostAliases": [{"ip": "x"}]}
     )
     assert "Kubernetes refuses" in refused(bad, kubeconfig)
+    expired = namespace.cluster.kubeconfig_of("jane", "people", life=timedelta(hours=-1))
+    assert "they have expired or are wrong" in refused(job, expired)
+    away = tmp_path / "away"
     content = yaml.safe_load(kubeconfig.read_text())
-    content["users"] = [{"name": content["users"][0]["name"], "user": {"token": "expired"}}]
-    for cluster in content["clusters"]:
-        authority = cluster["cluster"].get("certificate-authority")
-        if authority:
-            cluster["cluster"]["certificate-authority"] = str(kubeconfig.parent / authority)
-    (tmp_path / "expired").write_text(json.dumps(content))
-    assert "they have expired or are wrong" in refused(job, tmp_path / "expired")
     content["clusters"][0]["cluster"]["server"] = f"https://{namespace.cluster.place.gateway}:1"
-    (tmp_path / "away").write_text(json.dumps(content))
-    assert "cannot reach" in refused(job, tmp_path / "away", code=75)
+    away.write_text(yaml.dump(content))
+    assert "cannot reach" in refused(job, away, code=75)
     assert namespace.left() == []
 
 
