@@ -280,4 +280,4 @@ def test_reading_lines_costs_little_more_than_python_3(tmp_path: Path) -> None:
         assert function(str(tmp_path / "text.txt")) == 1_600_000  # type: ignore[operator]
         return time.process_time() - began
 
-    assert min(seconds(translated) for _ in range(3)) < 2 * min(seconds(native["f"]) for _ in range(3))
+    assert min(seconds(translated) for _ in range(3)) < 2.5 * min(seconds(native["f"]) for _ in range(3))

@@ -56,7 +56,7 @@ def _flow(parts: tuple[Part, ...]) -> dict[str, tuple[float, float]]:
 
 
 def layout(parts: tuple[Part, ...]) -> dict[str, tuple[float, int]]:
-    """A column and a row for each part: below everything it reads, inputs just above their first reader."""
+    """A column and a row for each part: below the middle of all it reads, inputs just above their first reader."""
     known = {part.name: part for part in parts}
     row: dict[str, int] = {}
     for part in parts:
@@ -73,15 +73,12 @@ def layout(parts: tuple[Part, ...]) -> dict[str, tuple[float, int]]:
     for name, rank in row.items():
         ranks[rank - lowest].append(name)
     column: dict[str, float] = {}
-    widest = max((len(names) for names in ranks.values()), default=1)
     for rank in sorted(ranks):
-        names = ranks[rank]
-        wanted = {name: _mean([column[i] for i in known[name].inputs if i in column]) for name in names}
-        ordered = sorted(names, key=lambda name: (wanted[name] is None, wanted[name] or 0.0))
-        middle = _mean([w for w in wanted.values() if w is not None])
-        start = (widest - 1) / 2 if middle is None else middle
-        start = min(max(start - (len(ordered) - 1) / 2, 0.0), widest - len(ordered))
-        column.update({name: start + place for place, name in enumerate(ordered)})
+        wanted = {name: _mean([column[i] for i in known[name].inputs if i in column]) for name in ranks[rank]}
+        last = -1.0
+        for name in sorted(wanted, key=lambda name: (wanted[name] is None, wanted[name] or 0.0)):
+            below = wanted[name]
+            column[name] = last = last + 1 if below is None else max(below, last + 1)
     return {name: (column[name], row[name] - lowest) for name in known}
 
 
