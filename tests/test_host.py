@@ -33,6 +33,7 @@ def spec(trainers: int = 2, mode: str = "sync") -> ServiceSpec:
 
 def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2, mode: str = "sync") -> None:
     end.setup(spec(trainers, mode), np.full(DENSE, value, np.float32), None)
+    end.ready()
 
 
 def pull(end: RemoteEnd) -> np.ndarray:

@@ -130,41 +130,105 @@ class Tensors:
     metadata: dict[str, str]
 
 
-def read_tensors(path: Path, piece: Piece | None = None) -> Tensors:
-    """All arrays of a file; with `piece`, only if size and checksum are those that were written."""
-    try:
-        size = path.stat().st_size
+class TensorFile:
+    """The arrays of a file, one after the other as they lie in it, none of them held unless it is asked for.
+
+    With a piece, size and checksum must be those that were written. The checksum is known only after the last array: what was
+    read until then is good for nothing if the end raises.
+    """
+
+    def __init__(self, path: Path, piece: Piece | None = None) -> None:
+        self.path = path
+        self._digest = hashlib.sha256() if piece is not None else None
+        self._piece = piece
+        try:
+            self._file = path.open("rb", buffering=0)
+            size = os.fstat(self._file.fileno()).st_size
+        except OSError as error:
+            raise DamagedError(f"cannot read {path}: {error.strerror}") from None
         if piece is not None and size != piece.bytes:
             raise DamagedError(f"{path} has {size} bytes where {piece.bytes} were written")
-        buffer = np.empty(size, np.uint8)
-        digest = hashlib.sha256()
-        with path.open("rb", buffering=0) as file:
-            done = 0
-            while done < size:
-                count = file.readinto(buffer.data[done : done + CHUNK])
-                if not count:
-                    raise DamagedError(f"{path} ended after {done} of {size} bytes")
-                if piece is not None:
-                    digest.update(buffer.data[done : done + count])
-                done += count
-    except OSError as error:
-        raise DamagedError(f"cannot read {path}: {error.strerror}") from None
-    if piece is not None and digest.hexdigest() != piece.sha256:
-        raise DamagedError(f"{path} is damaged: its checksum is not the one that was written")
-    header, start = _header(path, buffer)
-    arrays = {
-        name: buffer[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]]
-        .view(_DTYPES[entry["dtype"]])
-        .reshape(entry["shape"])
-        for name, entry in header.items()
-        if name != "__metadata__"
-    }
-    return Tensors(arrays, header.get("__metadata__", {}))
+        self._left = size
+        try:
+            length = int(self._take(8).view(np.uint64)[0])
+            header = json.loads(self._take(min(length, self._left)).tobytes())
+            self.metadata: dict[str, str] = header.pop("__metadata__", {})
+            entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
+            self.entries = {name: (np.dtype(_DTYPES[e["dtype"]]), tuple(e["shape"])) for name, e in entries}
+            self._offsets = {name: 8 + length + int(entry["data_offsets"][0]) for name, entry in entries}
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise DamagedError(f"{path} is not a safetensors file") from None
+        if sum(map(self._bytes, self.entries)) != self._left:
+            raise DamagedError(f"{path} does not hold the arrays that its header names")
+
+    def _bytes(self, name: str) -> int:
+        dtype, shape = self.entries[name]
+        return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+
+    def __iter__(self) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
+        """Each array's name and its parts along the first axis. A part is overwritten by the next."""
+        for name in self.entries:
+            parts = self._parts(name)
+            yield name, parts
+            for _ in parts:
+                pass
+        if self._digest is not None and self._piece is not None and self._digest.hexdigest() != self._piece.sha256:
+            raise DamagedError(f"{self.path} is damaged: its checksum is not the one that was written")
+
+    def _parts(self, name: str) -> Iterator[np.ndarray]:
+        dtype, shape = self.entries[name]
+        count = shape[0] if shape else 1
+        line = self._bytes(name) // max(count, 1)
+        room: np.ndarray | None = None
+        for lines in _steps(count, max(1, CHUNK // max(line, 1))):
+            room = np.empty(lines * line, np.uint8) if room is None or room.size < lines * line else room
+            yield self._take(lines * line, room).view(dtype).reshape(lines, *shape[1:])
+
+    def whole(self, name: str, parts: Iterator[np.ndarray]) -> np.ndarray:
+        """An array, put together from its parts."""
+        dtype, shape = self.entries[name]
+        array = np.empty(shape, dtype)
+        flat, at = array.reshape(-1), 0
+        for part in parts:
+            flat[at : at + part.size] = part.reshape(-1)
+            at += part.size
+        return array
+
+    def one(self, name: str) -> np.ndarray:
+        """One array alone; nothing else is read and no checksum known."""
+        self._file.seek(self._offsets[name])
+        return self.whole(name, self._parts(name))
+
+    def _take(self, count: int, room: np.ndarray | None = None) -> np.ndarray:
+        """The next bytes of the file."""
+        taken = (np.empty(count, np.uint8) if room is None else room)[:count]
+        done = 0
+        try:
+            while done < count:
+                got = self._file.readinto(taken.data[done:])
+                if not got:
+                    raise DamagedError(f"{self.path} ended {count - done} bytes too early")
+                done += got
+        except OSError as error:
+            raise DamagedError(f"cannot read {self.path}: {error.strerror}") from None
+        if self._digest is not None:
+            self._digest.update(taken.data)
+        self._left -= count
+        return taken
+
+    def __enter__(self) -> TensorFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
-def _header(path: Path, buffer: np.ndarray) -> tuple[dict[str, Any], int]:
-    try:
-        length = int(buffer[:8].view(np.uint64)[0])
-        return json.loads(buffer[8 : 8 + length].tobytes()), 8 + length
-    except (ValueError, IndexError):
-        raise DamagedError(f"{path} is not a safetensors file") from None
+def _steps(total: int, step: int) -> Iterator[int]:
+    for start in range(0, total, step):
+        yield min(step, total - start)
+
+
+def read_tensors(path: Path, piece: Piece | None = None) -> Tensors:
+    """All arrays of a file; with `piece`, only if size and checksum are those that were written."""
+    with TensorFile(path, piece) as file:
+        return Tensors({name: file.whole(name, parts) for name, parts in file}, file.metadata)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from umiak.errors import InputError
-from umiak.files import Piece, Stream, Tensors, read_tensors, write_tensors
+from umiak.files import Piece, Stream, TensorFile, read_tensors, write_tensors
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
@@ -31,22 +31,16 @@ def write(directory: Path, service: Service, blobs: dict[int, np.ndarray]) -> di
 
 
 def _table_tensors(table: Table) -> dict[str, np.ndarray | Stream]:
-    count = table.stats().rows
+    export = table.export()
     ids, touches, passes = table.export_waiting()
     parts: dict[str, np.ndarray | Stream] = {
-        f"table/{table.name}/ids": Stream(np.dtype(np.int64), (count,), (chunk.ids for chunk in table.export())),
-        f"table/{table.name}/passes": Stream(np.dtype(np.int32), (count,), (_int32(c.passes) for c in table.export())),
-        f"table/{table.name}/rows": Stream(
-            np.dtype(np.float32), (count, table.width), (chunk.rows for chunk in table.export())
-        ),
+        f"table/{table.name}/ids": export.ids,
+        f"table/{table.name}/passes": export.passes,
+        f"table/{table.name}/rows": Stream(np.dtype(np.float32), (export.ids.size, table.width), export.rows()),
     }
     if ids.size:
         parts[f"table/{table.name}/waiting"] = np.stack([ids, touches.astype(np.int64), passes.astype(np.int64)])
     return parts
-
-
-def _int32(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.int32, copy=False)
 
 
 def write_open_tables(directory: Path, service: Service) -> list[dict[str, Any]]:
@@ -55,21 +49,14 @@ def write_open_tables(directory: Path, service: Service) -> list[dict[str, Any]]
     for table in service.tables:
         if table.vocab is not None:
             continue
-        count = table.stats().rows
+        export = table.export()
         tensors: dict[str, np.ndarray | Stream] = {
-            "ids": Stream(np.dtype(np.int64), (count,), (chunk.ids for chunk in table.export())),
-            "rows": Stream(np.dtype(np.float32), (count, table.dim), _values(table)),
+            "ids": export.ids,
+            "rows": Stream(np.dtype(np.float32), (export.ids.size, table.dim), export.values()),
         }
         path = directory / f"{table.name}.service-{service.spec.index}.safetensors"
         pieces.append({"table": table.name, **asdict(write_tensors(path, tensors, {"table": table.name}))})
     return pieces
-
-
-def _values(table: Table) -> Iterator[np.ndarray]:
-    for chunk in table.export():
-        out = np.empty((chunk.ids.size, table.dim), np.float32)
-        table.peek(chunk.ids, out)
-        yield out
 
 
 def restore(service: Service, source: dict[str, Any]) -> None:
@@ -86,36 +73,65 @@ def restore(service: Service, source: dict[str, Any]) -> None:
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
     for piece in wanted:
-        read = read_tensors(directory / piece.name, piece)
-        dense |= {name.removeprefix("dense/"): a for name, a in read.arrays.items() if name.startswith("dense/")}
-        for table in service.tables:
-            if f"table/{table.name}/ids" in read.arrays:
-                _restore_table(service, table, read, source["goes_on"], owns_all=own_piece)
-                missing.discard(table.name)
-        clock = Clock(*json.loads(read.metadata["clock"]))
+        with TensorFile(directory / piece.name, piece) as file:
+            tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
+            for name, parts in file:
+                if name.startswith("dense/"):
+                    dense[name.removeprefix("dense/")] = file.whole(name, parts)
+                for restored in tables:
+                    restored.take(name, file, parts)
+        missing -= {restored.table.name for restored in tables if restored.found}
+        clock = Clock(*json.loads(file.metadata["clock"]))
         service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass, clock.step)
-        service.round = int(read.metadata["round"]) if source["goes_on"] else 0
+        service.round = int(file.metadata["round"]) if source["goes_on"] else 0
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
     service.dense.restore(dense)
 
 
-def _restore_table(service: Service, table: Table, read: Tensors, goes_on: bool, owns_all: bool) -> None:
-    prefix = f"table/{table.name}/"
-    ids, rows, passes = (read.arrays[prefix + part] for part in ("ids", "rows", "passes"))
-    waiting = read.arrays.get(f"{prefix}waiting", np.empty((3, 0), np.int64))
-    if not goes_on:  # a new run counts its own passes
-        passes[:] = waiting[2] = service.spec.start_pass
-    if not owns_all:
-        mine = owned_by(ids, service.spec.row_service, service.spec.row_services)
-        ids, rows, passes = ids[mine], rows[mine], passes[mine]
-        waiting = np.ascontiguousarray(
-            waiting[:, owned_by(waiting[0].copy(), service.spec.row_service, service.spec.row_services)]
-        )
-    table.reserve(table.stats().rows + ids.size)
-    table.restore(ids, rows, passes)
-    if waiting.size:
-        table.restore_waiting(*waiting)
+class _RestoredTable:
+    """Takes a table's arrays as they come from a file: ids and passes first, then rows, a part at a time."""
+
+    def __init__(self, service: Service, table: Table, goes_on: bool, owns_all: bool) -> None:
+        self._service, self.table, self._goes_on, self._owns_all = service, table, goes_on, owns_all
+        self.found = False
+        self._ids = self._passes = np.empty(0, np.int64)
+
+    def take(self, name: str, file: TensorFile, parts: Iterator[np.ndarray]) -> None:
+        prefix = f"table/{self.table.name}/"
+        if name == f"{prefix}ids":
+            self._ids, self.found = file.whole(name, parts), True
+        elif name == f"{prefix}passes":
+            self._passes = file.whole(name, parts)
+            if not self._goes_on:  # a new run counts its own passes
+                self._passes[:] = self._service.spec.start_pass
+        elif name == f"{prefix}rows":
+            self._take_rows(parts)
+        elif name == f"{prefix}waiting":
+            waiting = file.whole(name, parts)
+            if not self._goes_on:
+                waiting[2] = self._service.spec.start_pass
+            mine = self._mine(np.ascontiguousarray(waiting[0]))
+            self.table.restore_waiting(*np.ascontiguousarray(waiting[:, mine]))
+
+    def _take_rows(self, parts: Iterator[np.ndarray]) -> None:
+        mine = self._mine(self._ids)
+        self.table.reserve(self.table.stats().rows + int(mine.sum()))
+        start = 0
+        for rows in parts:
+            part = slice(start, start + len(rows))
+            start += len(rows)
+            if self._owns_all:
+                self.table.restore(self._ids[part], rows, self._passes[part])
+            else:
+                some = mine[part]
+                self.table.restore(self._ids[part][some], rows[some], self._passes[part][some])
+        self._ids = self._passes = np.empty(0, np.int64)
+
+    def _mine(self, ids: np.ndarray) -> np.ndarray:
+        if self._owns_all:
+            return np.ones(ids.size, np.bool_)
+        return owned_by(ids, self._service.spec.row_service, self._service.spec.row_services)
 
 
 def _restore_snapshot(service: Service, table: Table, directory: Path, missing: str) -> None:

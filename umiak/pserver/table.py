@@ -285,7 +285,10 @@ class Table:
                 "dim, dtype and optimizer must be those the checkpoint was written with"
             )
         numbers = self._insert(ids)
-        self.memory()[numbers] = rows
+        if numbers.size and (np.diff(numbers) == 1).all():  # an empty table gives them in order
+            self.memory()[numbers[0] : numbers[0] + numbers.size] = rows
+        else:
+            self.memory()[numbers] = rows
         if self._index.track_passes:
             self._index.mark(plain(ids, np.int64), plain(passes, np.int32), plain(passes, np.int32))
 

@@ -22,6 +22,9 @@ class End(Protocol):
     """Calls come in pairs: what is sent to all services first is then received from all of them."""
 
     def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None: ...
+    def ready(self) -> None:
+        """Wait until what `setup` asked for is done: a restored service has read its checkpoint by then."""
+
     def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None: ...
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
@@ -46,6 +49,8 @@ class RemoteEnd:
 
     def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
         self.channel.send(Kind.SETUP, {"spec": spec.to_json(), "restore": restore}, [values])
+
+    def ready(self) -> None:
         self._expect_done()
 
     def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
@@ -107,6 +112,9 @@ class LocalEnd:
         self.service = Service(spec, values)
         if restore:
             pieces.restore(self.service, restore)
+
+    def ready(self) -> None:
+        pass
 
     def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
         parts = [self.service.dense.values] if dense else []

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import torch
 
 from umiak.errors import DamagedError
-from umiak.files import read_tensors
+from umiak.files import TensorFile
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
@@ -223,4 +223,5 @@ def _setup(
 def _blob(directory: Path, trainer: int) -> bytes:
     """A trainer's own state, which service 0 keeps."""
     first = next(piece for piece in checkpoint.read(directory).pieces if piece["name"].startswith("service-0."))
-    return read_tensors(directory / first["name"]).arrays[f"trainer-{trainer}"].tobytes()
+    with TensorFile(directory / first["name"]) as file:
+        return file.one(f"trainer-{trainer}").tobytes()

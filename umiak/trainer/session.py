@@ -89,6 +89,8 @@ class Session:
                 lag_ratio=lag_ratio,
             )
             end.setup(spec, self.values[span], restore)
+        for end, _, _ in self.services:
+            end.ready()
 
     def pull(self) -> int:
         """Get the dense values; the round that comes next."""
