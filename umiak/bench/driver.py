@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from umiak.bench.systems import TRAINED, may_be_missing
+from umiak.bench.systems import TRAINED, V1_TRAINED, may_be_missing
 from umiak.errors import UmiakError
 
 START_UP_SECONDS = 240.0
@@ -31,7 +31,7 @@ def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, 
     measured = Measured(workload, {system: [] for system in systems})
     with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch:
         data = Path(scratch)
-        if workload in TRAINED:
+        if workload in (*TRAINED, *V1_TRAINED):
             from umiak.bench.workloads import WORKLOADS, write
 
             write(WORKLOADS[workload], workers, data)

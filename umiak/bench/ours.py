@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from umiak.bench.meter import Meter
 from umiak.bench.run import Run, free_ports, in_processes
 from umiak.errors import UmiakError
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
-from umiak.spec.config import Config, Shard
+from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad, Adam, Optimizer
 from umiak.spec.settings import Settings
@@ -29,13 +31,22 @@ MODELS: dict[str, tuple[Any, Any, Optimizer]] = {
 }
 
 
+Make = Callable[[Source], Config]
+"""What is trained, on the source that it is given."""
+
+
+def of_workload(run: Run) -> Make:
+    model, loss, optimizer = MODELS[run.workload]
+    return partial(Config, model, loss=loss, optimizer=optimizer, batch_size=run.trained.batch_size)
+
+
 class Endless:
     """A source whose batches go round for ever, and a loss that ticks the meter of the trainer it runs in."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, make: Make) -> None:
         self.run = run
         self.traffic = Traffic()
-        self._loss = MODELS[run.workload][1]
+        self._config = make(self)
         self._meter: Meter | None = None
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
@@ -43,16 +54,13 @@ class Endless:
         return itertools.cycle(self.run.batches(shard.index))
 
     def loss(self, output: Any, batch: Any) -> Any:
-        loss = self._loss(output, batch)
+        loss = self._config.loss(output, batch)
         if loss.requires_grad and self._meter is not None:
             self._meter.tick()
         return loss
 
     def config(self) -> Config:
-        model, _, optimizer = MODELS[self.run.workload]
-        return Config(
-            model=model, train=self, loss=self.loss, optimizer=optimizer, batch_size=self.run.trained.batch_size
-        )
+        return replace(self._config, loss=self.loss)
 
 
 class _Enough(BaseException):
@@ -61,11 +69,11 @@ class _Enough(BaseException):
 
 def umiak(run: Run) -> dict[str, Any]:
     """A job of the launcher, with the transport of its own default."""
-    return _job(run, Settings(workers=run.workers, save_dir=run.directory / "out"))
+    return job(run, Settings(workers=run.workers, save_dir=run.directory / "out"), of_workload(run))
 
 
 def umiak_async(run: Run) -> dict[str, Any]:
-    return _job(run, Settings(workers=run.workers, save_dir=run.directory / "out", mode="async"))
+    return job(run, Settings(workers=run.workers, save_dir=run.directory / "out", mode="async"), of_workload(run))
 
 
 def umiak_tls(run: Run) -> dict[str, Any]:
@@ -75,10 +83,11 @@ def umiak_tls(run: Run) -> dict[str, Any]:
     certificates = run.directory / "tls"
     credentials.write(certificates, run.workers)
     out, port = run.directory / "out", free_ports(run.workers)
-    return _job(run, Settings(workers=run.workers, save_dir=out, tls=certificates, transport="tcp", port=port))
+    settings = Settings(workers=run.workers, save_dir=out, tls=certificates, transport="tcp", port=port)
+    return job(run, settings, of_workload(run))
 
 
-def _job(run: Run, settings: Settings) -> dict[str, Any]:
+def job(run: Run, settings: Settings, make: Make) -> dict[str, Any]:
     from umiak.launch import local
 
     found: list[dict[str, Any]] = []
@@ -91,7 +100,7 @@ def _job(run: Run, settings: Settings) -> dict[str, Any]:
             raise UmiakError(f"the job restarted during the measurement: {event}")
 
     with contextlib.suppress(_Enough):
-        local.train(settings, look, Loaded(Endless(run).config()))
+        local.train(settings, look, Loaded(Endless(run, make).config()))
     return found[0]
 
 
@@ -146,7 +155,7 @@ def limit(run: Run) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     merge(np.arange(4), run.workers)  # compiled once, before forking
-    source = Endless(run)
+    source = Endless(run, of_workload(run))
     loaded = Loaded(source.config())
 
     @contextlib.contextmanager

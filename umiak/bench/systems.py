@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 TRAINED = ("recommendation", "ctr", "quick_start")
+V1_TRAINED = ("v1-lr", "v1-cnn", "v1-recommendation")
 GROUPS = {
     **{name: (name,) for name in TRAINED},
     "table": ("table",),
     "wire": ("wire-trips", "wire-bytes"),
+    "paddle_v1": (*V1_TRAINED, "v1-lstm"),
     "all": (*TRAINED, "table", "wire-trips", "wire-bytes"),
 }
 """What the user can ask for, and the workloads it stands for."""
@@ -30,7 +32,21 @@ _WIRE = {
     "umiak-tcp": ("wire", "tcp"),
     "umiak-tls": ("wire", "tls"),
 }
-_OF = {**dict.fromkeys(TRAINED, _TRAINING), "table": _TABLE, "wire-trips": _WIRE, "wire-bytes": _WIRE}
+_V1 = {"limit": ("paddle_v1", "native"), "umiak": ("paddle_v1", "v1")}
+_LSTM = {
+    "limit": ("lstm", "limit"),
+    "umiak": ("lstm", "v1"),
+    "torchscript": ("lstm", "script"),
+    "torch": ("lstm", "eager"),
+}
+_OF = {
+    **dict.fromkeys(TRAINED, _TRAINING),
+    **dict.fromkeys(V1_TRAINED, _V1),
+    "v1-lstm": _LSTM,
+    "table": _TABLE,
+    "wire-trips": _WIRE,
+    "wire-bytes": _WIRE,
+}
 
 SYNC_PADDLES = ("paddle", "paddle-as-shipped")
 """The same, with and without MKL_DEBUG_CPU_TYPE=5: the faster of the two is what others are compared with."""

@@ -1,4 +1,4 @@
-"""What is trained: three workloads, each with its data, which are written once and read by every system alike.
+"""What is trained: the workloads, each with its data, which are written once and read by every system alike.
 
 A workload's batches are prepared beforehand and go round: the bench measures training, not reading. Imports no torch, so
 that peers in another Python can read the data.
@@ -52,12 +52,35 @@ def bags_of_words(samples: int) -> Columns:
     return Columns({"words": ids, "label": ((ids % 7 == 0).sum(1) > 11).astype(np.int64)})
 
 
+def lists_of_words(samples: int) -> Columns:
+    """The same as one list per sample."""
+    table = bags_of_words(samples)
+    words = table["words"]
+    return Columns({"words": _listed(words, np.full(samples, words.shape[1])), "label": table["label"]})
+
+
+def sentences(samples: int) -> Columns:
+    """20 to 140 words by Zipf's law, labelled like bags of words."""
+    table = bags_of_words(2 * samples)
+    words = table["words"].reshape(samples, -1)
+    lengths = np.random.default_rng(1).integers(20, 141, samples)
+    return Columns({"words": _listed(words, lengths), "label": table["label"][::2]})
+
+
+def _listed(lines: np.ndarray, lengths: np.ndarray) -> Ragged:
+    kept = np.arange(lines.shape[1]) < lengths[:, None]
+    return Ragged(lines[kept], np.concatenate([[0], np.cumsum(lengths)]))
+
+
 WORKLOADS = {
     workload.name: workload
     for workload in (
         Workload("recommendation", 1600, 6, movielens, sparse_gradients=False),
         Workload("ctr", 2048, 16, clicks, sparse_gradients=True),
         Workload("quick_start", 128, 100, bags_of_words, sparse_gradients=True),
+        Workload("v1-lr", 128, 100, lists_of_words, sparse_gradients=False),
+        Workload("v1-cnn", 128, 10, sentences, sparse_gradients=False),
+        Workload("v1-recommendation", 1600, 6, movielens, sparse_gradients=False),
     )
 }
 

@@ -93,7 +93,7 @@ RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
 BENCH = ("bench",)
 SHOW = ("show",)
-WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "all")
+WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "paddle_v1", "all")
 
 PADDLE_VERSIONS = ("0.9", "0.10")
 
