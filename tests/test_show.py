@@ -87,6 +87,8 @@ def test_servers_apart_and_one_process(shown: object) -> None:
         ("from paddle.trainer_config_helpers import *\nimg_conv_layer()\n", "some.py:2: img_conv_layer"),
         ("x = 1\n", "does not define `config`"),
         ("import paddle.fluid\n", "some.py:1: umiak has no paddle.fluid"),
+        (NATIVE.replace("self.layer =", "self.layer = 1 / 0 #"), "raised ZeroDivisionError: division by zero at "),
+        (NATIVE.replace("model=Model", "model=int"), "Config.model must build a torch.nn.Module, not int"),
     ],
 )
 def test_a_config_that_does_not_load_is_one_line_and_no_picture(

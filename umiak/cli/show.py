@@ -36,6 +36,7 @@ def _outline(config: Path, read: Settings) -> Outline:
     from umiak.paddle_v1 import outline as layers
     from umiak.spec.load import load
     from umiak.spec.outline import Outline
+    from umiak.trainer.forward import build, choose_device
 
     notes: tuple[str, ...] = ()
     v1 = config.is_file() and language.is_v1(config.read_bytes())
@@ -47,7 +48,7 @@ def _outline(config: Path, read: Settings) -> Outline:
         graph, ignored = rules.adapted(graph, read.local)
         model, parts, notes = Network(graph), layers.parts(graph), (*graph.warnings, *ignored)
     else:
-        model = load(config, read.config_args).config.model()
+        model = build(load(config, read.config_args).config, choose_device(use_gpu=False))
         parts = modules.parts(model)
     variables = modules.variables(model)
     held = () if read.local else modules.held(variables, read)
