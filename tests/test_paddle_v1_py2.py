@@ -102,6 +102,15 @@ CASES = {
         "        return 'div'\nprint A.made, bool(A()), A() / 2, (lambda: 0).func_name",
         "A False div <lambda>\n",
     ),
+    "files of decoded text": (
+        "import codecs, io, os, tempfile\nname = os.path.join(tempfile.mkdtemp(), 'x')\n"
+        "with codecs.open(name, 'w', 'utf-8') as f:\n    f.write(u'\\xc9t\\xe9\\n')\n"
+        "print [line.strip().lower() == u'\\xe9t\\xe9' for line in codecs.open(name, 'r', 'utf-8')], len(open(name).read())\n"
+        "print io.open(name, encoding='utf-8').read().lower() == u'\\xe9t\\xe9\\n'\n"
+        "print isinstance(io.open(name, encoding='utf-8').readline(), unicode)\n"
+        "os.remove(name)\nos.rmdir(os.path.dirname(name))",
+        "[True] 6\nTrue\nTrue\n",
+    ),
     "hashes that do not change from run to run": (
         "print hash('word'), hash(''), hash('caf\\xc3\\xa9'), hash(('a', 3)), hash(())\n"
         "print hash(7), hash(-1) % 10, hash('x' * 40) % 97",

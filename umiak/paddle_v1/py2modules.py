@@ -10,11 +10,12 @@ import io
 import pickle
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from umiak.paddle_v1 import py2text
-from umiak.paddle_v1.py2builtins import File
+from umiak.paddle_v1.py2builtins import File, open_file
 
 # Old name, and the module of today that has what it had.
 _MOVED = {
@@ -123,6 +124,44 @@ class _StringIO(io.StringIO):
 
 def _string_io() -> tuple[ModuleType, dict[str, Any]]:
     return io, {"StringIO": _StringIO}
+
+
+class _Decoded:
+    """A file of decoded text: what codecs.open and io.open give."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __iter__(self) -> Any:
+        return map(py2text.decoded, self._file)
+
+    def __enter__(self) -> _Decoded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._file, name)
+        if name not in ("read", "readline", "readlines", "next"):
+            return found
+        return lambda *arguments: py2text.decoded(found(*arguments))
+
+
+def _codecs() -> tuple[ModuleType, dict[str, Any]]:
+    import codecs
+
+    def opened(name: Any, mode: str = "r", encoding: str | None = None, *more: Any) -> Any:
+        return open_file(name, mode) if encoding is None else _Decoded(codecs.open(name, mode, encoding, *more))
+
+    return codecs, {"open": opened}
+
+
+def _io() -> tuple[ModuleType, dict[str, Any]]:
+    def opened(name: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+        return open_file(name, mode) if "b" in mode else _Decoded(Path(name).open(mode, *more, **named))
+
+    return io, {"open": opened}
 
 
 def _itertools() -> tuple[ModuleType, dict[str, Any]]:
@@ -337,9 +376,11 @@ _MAKERS: dict[str, Callable[[], tuple[ModuleType, dict[str, Any]]]] = {
     "binascii": _of_bytes("binascii", "hexlify", "unhexlify", "crc32"),
     "bz2": _compressed("bz2", "BZ2File"),
     "cStringIO": _string_io,
+    "codecs": _codecs,
     "collections": _collections,
     "gzip": _compressed("gzip", "GzipFile"),
     "hashlib": _hashlib,
+    "io": _io,
     "itertools": _itertools,
     "json": _json,
     "md5": _md5,
