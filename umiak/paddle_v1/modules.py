@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
-from umiak.paddle_v1 import py2, py2builtins, py2modules
+from umiak.paddle_v1 import py2, py2builtins, py2modules, py2pickle
 
 _HELPERS = "paddle.trainer_config_helpers"
 _PARTS = (
@@ -142,7 +142,7 @@ class Modules:
         if (local := self._local(name)) is not None:
             return local
         if name in ("pickle", "cPickle"):
-            module: ModuleType | None = py2modules.pickling(self._class)
+            module: ModuleType | None = py2pickle.pickling(self._class)
         else:
             module = py2modules.find(name)
         self._loaded[name] = module or importlib.import_module(name)

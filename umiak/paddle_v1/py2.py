@@ -85,7 +85,7 @@ def _tool() -> Any:
     """fissix, without the cache file it would write without a lock: trainers that start together would read half of it."""
     from fissix.pgen2 import driver
 
-    driver.load_grammar = functools.partial(driver.load_grammar, save=False, force=True)
+    driver.load_grammar = functools.partial(driver.load_grammar, gp="", save=False, force=True)
     from fissix.refactor import RefactoringTool
 
     for name in ("RefactoringTool", "fissix", "fissix.refactor"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import pickle
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,68 +50,13 @@ class OldModule(ModuleType):
 
 
 def find(name: str) -> ModuleType | None:
-    """A module by its old name, or None if today's of that name will do. pickle is modules.py's: it needs to import."""
+    """A module by its old name, or None if today's of that name will do. pickle is py2pickle.py's."""
     if name in _MOVED:
         return OldModule(name, importlib.import_module(_MOVED[name]), {})
     if name not in _MAKERS:
         return None
     today, names = _MAKERS[name]()
     return OldModule(name, today, names)
-
-
-def pickling(load_class: Callable[[str, str], Any]) -> ModuleType:
-    """pickle and cPickle: byte strings in pickles of 2016 become byte strings here."""
-
-    class Unpickler(pickle.Unpickler):
-        def __init__(self, file: Any) -> None:
-            super().__init__(_raw(file), encoding="latin-1")
-
-        def find_class(self, module: str, name: str) -> Any:
-            try:
-                return super().find_class(module, name)
-            except (ImportError, AttributeError):
-                return load_class(module, name)
-
-    class Pickler(pickle.Pickler):
-        def __init__(self, file: Any, protocol: int = 0) -> None:
-            super().__init__(_raw(file), min(2, protocol) if protocol >= 0 else 2)
-
-    def dumps(value: Any, protocol: int = 0) -> str:
-        out = io.BytesIO()
-        Pickler(out, protocol).dump(value)
-        return py2text.to_text(out.getvalue())
-
-    names = {
-        "Unpickler": Unpickler,
-        "Pickler": Pickler,
-        "load": lambda file: Unpickler(file).load(),
-        "loads": lambda text: Unpickler(io.BytesIO(py2text.to_bytes(text))).load(),
-        "dump": lambda value, file, protocol=0: Pickler(file, protocol).dump(value),
-        "dumps": dumps,
-    }
-    return OldModule("cPickle", pickle, names)
-
-
-class _Bytes:
-    """A file of byte strings, as pickle wants it."""
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-
-    def read(self, size: int = -1) -> bytes:
-        return py2text.to_bytes(self.file.read(size))
-
-    def readline(self) -> bytes:
-        return py2text.to_bytes(self.file.readline())
-
-    def write(self, data: bytes) -> None:
-        self.file.write(py2text.to_text(bytes(data)))
-
-
-def _raw(file: Any) -> Any:
-    if isinstance(file, File):
-        return file.raw
-    return _Bytes(file) if isinstance(file, io.TextIOBase) else file
 
 
 class _StringIO(io.StringIO):
