@@ -19,6 +19,7 @@ PACKAGES = {
     "ip": "iproute2",
     "nsenter": "util-linux",
     "buildah": "buildah",
+    "skopeo": "skopeo",
     "debootstrap": "debootstrap",
 }
 
