@@ -457,6 +457,18 @@ def test_init_writes_a_file_that_submits(kube: RecordedKube, capsys: pytest.Capt
     assert "--workers: must be 1 to 1000" in fails(capsys, "init", "--workers", "0", "--overwrite")
 
 
+def test_init_takes_image_and_claim_from_the_cluster_that_umiak_made(kube: RecordedKube, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    content = json.loads(file.read_text())
+    noted = {"image": "123.dkr.ecr.us-west-2.amazonaws.com/paddle:latest", "claim": "shared"}
+    content["contexts"][0]["context"]["extensions"] = [{"name": "umiak.dev/cluster", "extension": noted}]
+    file.write_text(json.dumps(content))
+    assert main(["job", "init", "--name", "rec"]) == 0
+    spec = yaml.safe_load(Path("job.yaml").read_text())
+    assert (spec["image"], spec["volume"]["claim"]) == (noted["image"], "shared")
+    assert kube.requests == []
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [

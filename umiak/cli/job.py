@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,11 @@ def _parser() -> argparse.ArgumentParser:
 
     init = verbs.add_parser("init", help=f"write a commented {FILE}")
     init.add_argument("--name", help="of the job (default: this directory's)")
-    init.add_argument("--image", help=f"the runtime image (default umiak/runtime:{__version__})")
+    init.add_argument("--image", help=f"the runtime image (default the cluster's, else umiak/runtime:{__version__})")
     init.add_argument("--workers", type=int, metavar="N", help="default 3")
     init.add_argument("--overwrite", action="store_true", help="replace an existing file")
     init.add_argument("file", nargs="?", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
+    add_options(init)
     init.set_defaults(verb=_init)
 
     submit = verbs.add_parser("submit", help="create the job and start it; a cancelled one goes on")
@@ -124,12 +126,14 @@ def _job(options: argparse.Namespace) -> tuple[Api, str, str]:
 
 def _init(options: argparse.Namespace) -> int:
     from umiak.spec import yamlfile
-    from umiak.spec.job import JobSpec, Volume
+    from umiak.spec.job import CLAIM, JobSpec, Volume
 
     here = re.sub(r"[^a-z0-9]+", "-", options.file.resolve().parent.name.lower()).strip("-")
     name = options.name or (here if re.match("[a-z]", here) else f"job-{here}".rstrip("-"))
     given = {"workers": options.workers} if options.workers is not None else {}
-    spec = JobSpec(name, options.image or f"umiak/runtime:{__version__}", volume=Volume("efsvol"), **given)
+    made = _cluster(options)
+    image = options.image or made.get("image") or f"umiak/runtime:{__version__}"
+    spec = JobSpec(name, image, options.namespace, volume=Volume(made.get("claim", CLAIM)), **given)
     for field, complaint in yamlfile.complaints(spec):
         raise InputError(f"--{field}: {complaint}")
     head = "# A training job on Kubernetes. `umiak job submit --dry-run` shows what it becomes, `umiak job submit` runs it.\n\n"
@@ -142,6 +146,16 @@ def _init(options: argparse.Namespace) -> int:
         raise InputError(f"cannot write {options.file}: {error.strerror}; choose another FILE") from error
     print(f"{options.file}: job {spec.name}; next: umiak job submit {options.file}")
     return 0
+
+
+def _cluster(options: argparse.Namespace) -> Mapping[str, str]:
+    """What the kubeconfig says of a cluster that `umiak cluster up` made; nothing without a kubeconfig."""
+    try:
+        return connect(options)[0].access.made
+    except InputError:
+        if options.kubeconfig or options.context:
+            raise
+        return {}
 
 
 def _submit(options: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ import yaml
 from umiak.errors import InputError, RetryError
 
 DEFAULT = Path("~/.kube/config")
+EXTENSION = "umiak.dev/cluster"
 PLUGIN_SECONDS = 120
 # A token that ends while the request is on its way is as good as none.
 EARLY = timedelta(seconds=30)
@@ -69,6 +70,8 @@ class Access:
     given: Credentials = field(default_factory=Credentials)
     token_file: Path | None = None
     plugin: Plugin | None = None
+    made: Mapping[str, str] = field(default_factory=dict)
+    """What `umiak cluster up` noted about its cluster, if it wrote this context: image, claim."""
 
     def credentials(self) -> Credentials:
         """As they are now: a token file is read, a plugin is run, and takes as long as it takes."""
@@ -163,7 +166,15 @@ def _access(merged: _Merged, name: str) -> Access:
         ),
         token_file=_beside(user, token_file) if token_file else None,
         plugin=_plugin(user, cluster) if user.get("exec") else None,
+        made=_made(context),
     )
+
+
+def _made(context: Mapping[str, Any]) -> dict[str, str]:
+    for each in context.get("extensions") or ():
+        if isinstance(each, dict) and each.get("name") == EXTENSION and isinstance(each.get("extension"), dict):
+            return {str(key): str(value) for key, value in each["extension"].items()}
+    return {}
 
 
 def _bytes(entry: Mapping[str, Any], key: str) -> bytes | None:
