@@ -136,6 +136,18 @@ def events(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
+def test_every_pass_tells_the_size_of_its_tables_and_how_many_rows_were_new(run: Path) -> None:
+    first, second = (event["tables"] for event in events(run) if event["event"] == "pass")
+    with safe_open(run / "pass-00001/words.weight.service-0.safetensors", "np") as part:
+        own = len(part.get_tensor("ids"))
+    with safe_open(run / "pass-00001/words.weight.service-1.safetensors", "np") as part:
+        assert second["words.weight"]["rows"] == own + len(part.get_tensor("ids"))
+    assert set(first) == {"words.weight", "user.weight"}
+    for table in first:
+        assert first[table]["rows"] == second[table]["rows"] and second[table]["bytes"] >= 16 * second[table]["rows"]
+        assert 0 < first[table]["new"] <= 1 and second[table]["new"] == second[table]["expired"] == 0
+
+
 def test_a_loaded_model_is_in_eval_mode_and_without_gradients(run: Path) -> None:
     model = umiak.load(run / "pass-00000")
     assert not model.training and not any(p.requires_grad for p in model.parameters())

@@ -123,6 +123,14 @@ def saving_line(snapshot: Path) -> str:
     return f"Saving parameters to {snapshot}"
 
 
+def table_line(name: str, stats: Mapping[str, float]) -> str:
+    """A sparse table at the end of a pass: its size, the share of this pass's touches that made a row, and what expired."""
+    return (
+        f"Table {name}: rows={stats['rows']:.0f} waiting={stats['waiting']:.0f} bytes={stats['bytes']:.0f} "
+        f"new={stats['new']:.2%} expired={stats['expired']:.0f}"
+    )
+
+
 def stats_line(name: str, mean_value: float, max_value: float, mean_grad: float, max_grad: float) -> str:
     """Magnitudes of one parameter and of its gradient, in columns."""
     return (

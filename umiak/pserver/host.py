@@ -85,6 +85,8 @@ class Endpoint:
             self._checkpoint(peer, frame)
         elif frame.kind is Kind.SNAPSHOT:
             self._snapshot(peer, frame)
+        elif frame.kind is Kind.STATISTICS:
+            self.server.send(peer, Kind.STATISTICS, self._ready(peer).statistics())
         elif frame.kind is Kind.DONE:
             self.finished.add(trainer_of(peer))
         else:

@@ -73,6 +73,7 @@ class Service:
         self._samples = 0
         self._room = [[np.empty((0, t.dim), np.float32) for t in self.tables] for _ in range(spec.trainers)]
         self._sums: list[np.ndarray | None] = [None] * spec.trainers
+        self._counted = [table.stats() for table in self.tables]
 
     def want(self, trainer: int, ids: list[np.ndarray], again: bool = False) -> None:
         """Find or create the rows a trainer's next batch needs; they become its current ones when the round ends."""
@@ -189,6 +190,22 @@ class Service:
                 f"{table.name}: rows={stats.rows} bytes={stats.bytes} new={stats.new_share:.2%} expired={stats.expired}"
             )
         return "; ".join(parts)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """Each table's size, and what was touched, new and expired since this was last asked for."""
+        found = {}
+        for number, table in enumerate(self.tables):
+            stats, before = table.stats(), self._counted[number]
+            self._counted[number] = stats
+            found[table.name] = {
+                "rows": stats.rows,
+                "waiting": stats.waiting,
+                "bytes": stats.bytes,
+                "touches": stats.touches - before.touches,
+                "new": stats.new - before.new,
+                "expired": stats.expired - before.expired,
+            }
+        return found
 
     def reduce(self, trainer: int, vector: np.ndarray) -> np.ndarray | None:
         """Sum a float64 vector over the trainers, in trainer order; the sum when all are there."""

@@ -33,6 +33,9 @@ class End(Protocol):
         """The answer to a fetch or a round, written into `parts`."""
 
     def reduce(self, vector: np.ndarray) -> np.ndarray: ...
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """What `Service.statistics` says of its tables."""
+
     def checkpoint(self, directory: Path, blob: bytes) -> None: ...
     def snapshot(self, directory: Path) -> None: ...
     def written(self, wait: bool) -> Any | None:
@@ -73,6 +76,14 @@ class RemoteEnd:
         total = np.empty_like(vector)
         self.channel.receive_parts(Kind.REPLY, memoryview(b""), [total], self._results)
         return total
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        self.channel.send(Kind.STATISTICS)
+        while (frame := self.channel.receive()).kind is Kind.DONE:
+            self._results.append(frame.json())
+        if frame.kind is Kind.ERROR:
+            raise described(frame.json())
+        return frame.json()
 
     def checkpoint(self, directory: Path, blob: bytes) -> None:
         self.channel.send(Kind.CHECKPOINT, {"directory": str(directory)}, [blob])
@@ -136,6 +147,9 @@ class LocalEnd:
 
     def reduce(self, vector: np.ndarray) -> np.ndarray:
         return vector.copy()
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        return self.service.statistics()
 
     def checkpoint(self, directory: Path, blob: bytes) -> None:
         blobs = {0: np.frombuffer(blob, np.uint8)}

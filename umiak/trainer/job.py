@@ -205,6 +205,8 @@ class Job:
             "train": merged,
             "test": all_tested,
         }
+        if self.trainer == 0 and self.session.tables.specs:
+            event["tables"] = self.session.statistics()
         if self._asynchronous:
             event["dropped"] = float(sums[-1] / max(sums[-2], 1))
         own = (tested.samples, tested.values()) if tested else None

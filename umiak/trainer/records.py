@@ -35,6 +35,9 @@ class Curves:
         for part in ("train", "test"):
             for name, value in (event.get(part) or {}).items():
                 self._board.add_scalar(f"{part}/{name}", value, event["round"])
+        for table, stats in event.get("tables", {}).items():
+            for name, value in stats.items():
+                self._board.add_scalar(f"tables/{table}/{name}", value, event["round"])
         if event["event"] == "round":
             self._board.add_scalar("round/cost", event["cost"], event["round"])
             self._board.add_scalar("round/samples_per_s", event["samples_per_s"], event["round"])
@@ -112,6 +115,8 @@ class Recorder:
         own = totals.values() or {"cost": 0.0}
         if self.dots and self.dot_period:
             self.dots.write("\n")
+        for name, stats in event.get("tables", {}).items():
+            log.info(logs.table_line(name, stats))
         log.info(logs.pass_line(event["pass"], batch, totals.samples, own.pop("cost"), own))
         if tested is not None and tested[1]:
             self.test(*tested)

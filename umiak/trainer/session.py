@@ -164,6 +164,17 @@ class Session:
         """The sum over all trainers."""
         return self.services[0].end.reduce(vector)
 
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """Each table over all services: rows, waiting, bytes; since last asked for: expired, and new per touch."""
+        found = {}
+        answers = [end.statistics() for end, _, rows in self.services if rows] if self.tables.specs else []
+        for spec in self.tables.specs:
+            parts = [answer[spec.name] for answer in answers]
+            total = {key: sum(part[key] for part in parts) for key in parts[0]}
+            share = total.pop("new") / max(total.pop("touches"), 1)
+            found[spec.name] = {**total, "new": share}
+        return found
+
     def checkpoint(self, directory: Path, blob: bytes, trainer: int) -> None:
         """Ask for a checkpoint: service 0 gets every trainer's state, trainer 0 asks the others for theirs."""
         for end, _, _ in self.services if trainer == 0 else self.services[:1]:

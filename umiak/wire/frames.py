@@ -47,6 +47,7 @@ class Kind(IntEnum):
     SNAPSHOT = 16
     DONE = 17
     ERROR = 18
+    STATISTICS = 19
     NOTE = 20
 
 
