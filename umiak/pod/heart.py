@@ -22,9 +22,9 @@ log = logging.getLogger("umiak.worker")
 class Heart:
     """Beats in a thread as long as the block lasts. Interrupts the block (KeyboardInterrupt) if the job ends meanwhile."""
 
-    def __init__(self, channel: Channel, done: Callable[[], int]) -> None:
-        """`done()` is a number that grows as long as work gets on."""
-        self.channel, self._done = channel, done
+    def __init__(self, channel: Channel, state: Callable[[], tuple[str, int]]) -> None:
+        """`state()` says what is being done, and how far it has got: a number that grows."""
+        self.channel, self._state = channel, state
         self.finish: dict[str, Any] | None = None
         self.dismissed: Dismissed | None = None
         self._ended = threading.Event()
@@ -46,7 +46,8 @@ class Heart:
             while not self._ended.is_set():
                 if time.monotonic() - beat > BEAT_SECONDS:
                     beat = time.monotonic()
-                    self.channel.send(Kind.NOTE, {"type": "beat", "done": self._done(), "generation": -1})
+                    phase, done = self._state()
+                    self.channel.send(Kind.NOTE, {"type": "beat", "phase": phase, "done": done, "generation": -1})
                 if not pending(self.channel):
                     select.select([self.channel.sock], [], [], TICK_SECONDS)
                 while (frame := arrived(self.channel)) is not None:

@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import logging
 import os
+import resource
 import signal
 import socket
 import time
@@ -68,6 +69,11 @@ class Lead:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGABRT)
 
+    def end(self) -> None:
+        """Have it end at once: this pod goes before the job has a result."""
+        if self.pid:
+            os.close(self._lifeline)
+
     def wait(self, seconds: float) -> None:
         """Let it end by itself, then make it."""
         deadline = time.monotonic() + seconds
@@ -87,8 +93,10 @@ def _main(environment: Environment, lifeline: int) -> None:
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        _let_go(lifeline)
         faulthandler.enable()
         logs.setup(environment.out / "job.log")
+        logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         coordinate(environment, lifeline)
         code = 0
     except UmiakError as error:
@@ -98,6 +106,13 @@ def _main(environment: Environment, lifeline: int) -> None:
         log.exception("the coordinator failed")
     finally:
         os._exit(code)
+
+
+def _let_go(lifeline: int) -> None:
+    """Close what belongs to the parent: others must see their end closed when the parent is gone, whoever is left."""
+    logging.getLogger("umiak").handlers.clear()
+    os.closerange(3, lifeline)
+    os.closerange(lifeline + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def coordinate(environment: Environment, lifeline: int) -> None:
@@ -140,13 +155,14 @@ def coordinate(environment: Environment, lifeline: int) -> None:
 
 
 def _linger(coordinator: Coordinator, server: FrameServer, alone: list[bool]) -> None:
-    """Stay until all have heard the result; those who come late hear it too."""
+    """Stay until all have heard the result; those who come late hear it too, or read in job.json that all is done."""
     deadline = time.monotonic() + (MOVE_SECONDS if coordinator.moving else LINGER_SECONDS)
     seen: set[int] = set()
     while time.monotonic() < deadline and not alone:
         here = {index for index, worker in enumerate(coordinator.workers) if worker.peer in server.peers}
         seen |= here
-        if not here and len(seen) == len(coordinator.workers):
+        done = coordinator.result is not None and coordinator.result[0] == 0
+        if not here and seen and (done or len(seen) == len(coordinator.workers)):
             return
         server.poll(0.1)
         coordinator.tick()

@@ -84,6 +84,7 @@ class Pod:
         self._told_at: float | None = None
         self._may_leave = True
         self._said = False
+        self._doing = ""
         self._begun = time.monotonic()
         self._supervisor: Supervisor | None = None
 
@@ -100,13 +101,19 @@ class Pod:
             self.lead = Lead(env) if env.index == 0 else None
             return self._work()
         except Told:
+            self._leave_lead()
             return Outcome(RetryError.exit_code, "told to end before training began")
         except Over as over:
+            self._leave_lead()
             return over.outcome
         finally:
             self._may_leave = False
             if self.lead is not None:
                 self.lead.wait(LEAD_SECONDS)
+
+    def _leave_lead(self) -> None:
+        if self.lead is not None:
+            self.lead.end()
 
     def _work(self) -> Outcome:
         self._phase("importing")
@@ -193,7 +200,7 @@ class Pod:
         if self.loaded is not None:
             return None
         target = Path.cwd() / "data"
-        heart = Heart(channel, lambda: staging.staged_bytes(target))
+        heart = Heart(channel, lambda: (self._doing, staging.staged_bytes(target)))
         try:
             with heart:
                 self.loaded = self._load(target)
@@ -221,7 +228,7 @@ class Pod:
             log.info("staged %d files of shard %d from %s", files, env.index, env.shards)
         self._phase("loading")
         assert env.settings.config is not None
-        return load(Path.cwd() / env.settings.config, env.settings.config_args)
+        return load(Path.cwd() / env.settings.config, env.settings.config_args, env.settings)
 
     def _confess(self, channel: Channel, error: UmiakError) -> Outcome:
         """Tell the others why this worker cannot take part; the coordinator says what follows."""
@@ -293,4 +300,5 @@ class Pod:
             log.exception("the curves could not be drawn")
 
     def _phase(self, phase: str) -> None:
+        self._doing = phase
         report.emit({"event": "phase", "worker": self.env.index, "phase": phase})

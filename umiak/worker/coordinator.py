@@ -49,6 +49,7 @@ class WorkerState:
     services: list[dict[str, Any]] = field(default_factory=list)
     round: int = -1
     ended: int | None = None
+    phase: str = ""
     done: int = 0
 
 
@@ -115,7 +116,7 @@ class Coordinator:
         elif kind == "event":
             self._event(index, note["event"])
         elif kind == "beat":
-            self._done(worker, int(note.get("done", 0)))
+            self._preparing(index, note)
         elif kind == "here" and not self.running:
             self._prepare(index)
         elif kind == "leaving":
@@ -141,10 +142,14 @@ class Coordinator:
         if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
             self.on_event(event)
 
-    def _done(self, worker: WorkerState, done: int) -> None:
+    def _preparing(self, index: int, note: dict[str, Any]) -> None:
         """Whoever gets on with its preparations is waited for, however long they take."""
+        worker = self.workers[index]
+        phase, done = note.get("phase", worker.phase), note.get("done", 0)
         if done > worker.done:
             worker.done, self._gathering_since = done, time.monotonic()
+        if phase != worker.phase:
+            self._phase(index, phase)
 
     def _ended(self, index: int, note: dict[str, Any]) -> None:
         worker = self.workers[index]
@@ -325,6 +330,7 @@ class Coordinator:
             self.server.send(peer, Kind.NOTE, note)
 
     def _phase(self, index: int, phase: str) -> None:
+        self.workers[index].phase = phase
         self.on_event({"event": "phase", "worker": index, "phase": phase})
 
 
