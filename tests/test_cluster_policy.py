@@ -19,7 +19,7 @@ import umiak.cluster
 from tests.cluster_options import chosen, cover, spec, templates
 from tests.test_cluster_template import schema
 from umiak.cluster import policy, template
-from umiak.cluster.actions import CALLS, STACK, TYPES
+from umiak.cluster.actions import CALLS, CHANGES, STACK, TYPES
 from umiak.cluster.policy import Statement
 
 SOURCES = sorted(Path(umiak.cluster.__file__).parent.rglob("*.py"))
@@ -131,11 +131,17 @@ BEYOND = {
 
 
 def asked(tree: ast.AST) -> list[tuple[Any, Any]]:
-    """(service, operation) of every `….call(…)` and `….pages(…)`; None for what is not written out."""
+    """(service, operation) of every `….call(…)`, `….pages(…)`, `….each(…)` and `partial(….call, …)`; None for what is not
+    written out."""
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("call", "pages"):
-            words = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args[:2]]
+        if not isinstance(node, ast.Call):
+            continue
+        function, given = node.func, node.args
+        if isinstance(function, ast.Name) and function.id == "partial":
+            function, given = node.args[0], node.args[1:]
+        if isinstance(function, ast.Attribute) and function.attr in ("call", "pages", "each"):
+            words = [arg.value if isinstance(arg, ast.Constant) else None for arg in given[:2]]
             found.append((words[0], words[1]))
     return found
 
@@ -145,7 +151,8 @@ def test_every_call_the_code_makes_has_an_entry_and_every_entry_a_call() -> None
     assert not any(None in pair for pair in calls), (
         "a call must name its service and operation, or it cannot be checked"
     )
-    assert calls == set(CALLS)
+    assert calls == set(CALLS) | set(CHANGES)
+    assert not set(CALLS) & set(CHANGES)
 
 
 def test_there_is_no_second_way_to_aws() -> None:
@@ -198,10 +205,13 @@ def test_documents_together_hold_exactly_what_is_needed() -> None:
         given = chosen(choices)
         types = template.types(template.build(given))
         needed = set(CALLS.values()) | set(STACK) | {action for kind in types for action in TYPES[kind]}
+        needed |= policy.changes(given)
         held = [action for items in documents(given).values() for item in items for action in item.actions]
         assert set(held) == needed
-        # A role is looked up twice: the caller's own, and the cluster's.
-        assert sorted(held) == sorted([*needed, "iam:GetRole"])
+        # A role is looked up twice: the caller's own, and the cluster's. What Kubernetes made carries the tags of either of
+        # its controllers.
+        again = ["iam:GetRole", "ec2:DeleteSecurityGroup", "ec2:DeleteSecurityGroup"]
+        assert sorted(held) == sorted([*needed, *again, "elasticloadbalancing:DeleteLoadBalancer"])
 
 
 def test_a_key_of_the_users_own_needs_no_right_to_make_keys() -> None:

@@ -37,7 +37,7 @@ IAM_NAMES = {
     ("s3", "PutBucketEncryption"): "PutEncryptionConfiguration",
     ("s3", "PutBucketLifecycleConfiguration"): "PutLifecycleConfiguration",
     ("s3", "DeleteObjects"): "DeleteObjectVersion",
-    ("s3", "HeadBucket"): "ListBucket",
+    ("s3", "ListBuckets"): "ListAllMyBuckets",
     ("s3", "ListMultipartUploads"): "ListBucketMultipartUploads",
     ("s3", "ListObjectVersions"): "ListBucketVersions",
     ("s3", "PutPublicAccessBlock"): "PutBucketPublicAccessBlock",

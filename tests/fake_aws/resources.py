@@ -370,7 +370,6 @@ def _addon(make: Maker, p: Properties) -> Result:
 def _nodegroup(make: Maker, p: Properties) -> Result:
     names = (
         "ClusterName",
-        "NodegroupName",
         "NodeRole",
         "Subnets",
         "AmiType",
@@ -381,6 +380,7 @@ def _nodegroup(make: Maker, p: Properties) -> Result:
         "UpdateConfig",
     )
     params = _lower({name: p.plain(name) for name in names})
+    params["nodegroupName"] = p.take("NodegroupName", make.name)
     make.client("eks").create_nodegroup(**params, tags=p.plain("Tags"))
     return f"{params['clusterName']}/{params['nodegroupName']}", {}
 

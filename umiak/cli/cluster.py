@@ -1,4 +1,5 @@
-"""`umiak cluster init | render | validate | cost`: an AWS cluster before anything is created."""
+"""`umiak cluster init | render | validate | cost`: an AWS cluster before anything is created. The verbs that create, watch and
+remove one are in `cluster_life`."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ import argparse
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
+from umiak.cli import cluster_life
 from umiak.cli.arguments import Parser
 from umiak.errors import InputError
 
@@ -30,7 +31,7 @@ def run(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="umiak cluster", description="Plan an AWS cluster. Nothing is created by any of these.")
+    parser = Parser(prog="umiak cluster", description="A cluster on AWS: plan it, bring it up, take it down.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     init = verbs.add_parser("init", help=f"write a commented {FILE}")
@@ -62,20 +63,48 @@ def _parser() -> argparse.ArgumentParser:
     cost.add_argument("--refresh", action="store_true", help="ask for all prices again")
     _file(cost)
     cost.set_defaults(verb=_cost)
+
+    up = verbs.add_parser("up", help="create it, or bring it to what the file says; goes on after an interruption")
+    up.add_argument("--yes", action="store_true", help="do not ask")
+    _kubeconfig(up)
+    _file(up)
+    up.set_defaults(verb=cluster_life.up)
+
+    status = verbs.add_parser("status", help="how it is, in one look")
+    status.add_argument("--watch", action="store_true", help="look again until nothing is going on")
+    status.add_argument("--json", action="store_true", help="for programs")
+    _file(status)
+    status.set_defaults(verb=cluster_life.status)
+
+    diff = verbs.add_parser("diff", help="what `up` would change")
+    _file(diff)
+    diff.set_defaults(verb=cluster_life.diff)
+
+    kubeconfig = verbs.add_parser("kubeconfig", help="write the file by which kubectl and `umiak job` get in")
+    _kubeconfig(kubeconfig)
+    _file(kubeconfig)
+    kubeconfig.set_defaults(verb=cluster_life.kubeconfig)
+
+    token = verbs.add_parser("token", help="what the kubeconfig asks for: a token of 15 minutes")
+    token.add_argument("--name", required=True, help="of the cluster")
+    token.add_argument("--region", required=True, help="like us-west-2")
+    token.set_defaults(verb=cluster_life.token)
+
+    destroy = verbs.add_parser("destroy", help="remove it, and look for what is left")
+    destroy.add_argument("--yes", action="store_true", help="do not ask")
+    _kubeconfig(destroy)
+    _file(destroy)
+    destroy.set_defaults(verb=cluster_life.destroy)
     return parser
+
+
+def _kubeconfig(parser: argparse.ArgumentParser) -> None:
+    path = Path("kubeconfig")
+    parser.add_argument("--kubeconfig", type=Path, default=path, metavar="FILE", help=f"default ./{path}")
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
-
-
-def _load(path: Path) -> Any:
-    from umiak.spec import yamlfile
-    from umiak.spec.cluster import ClusterSpec
-
-    if not path.exists():
-        raise InputError(f"{path}: no such file; write one with `umiak cluster init --name … --region …`")
-    return yamlfile.load(path, ClusterSpec)
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -121,7 +150,7 @@ def _list(text: str | None) -> tuple[str, ...] | None:
 def _render(options: argparse.Namespace) -> int:
     from umiak.cluster import render
 
-    for path in render.write(render.files(_load(options.file)), options.out):
+    for path in render.write(render.files(cluster_life.load(options.file)), options.out):
         print(path)
     return 0
 
@@ -130,7 +159,7 @@ def _validate(options: argparse.Namespace) -> int:
     from umiak.cluster import checks, tables
     from umiak.cluster.aws import Aws
 
-    spec = _load(options.file)
+    spec = cluster_life.load(options.file)
     findings = checks.run(spec, None if options.offline else Aws(spec.region), date.today())
     print(tables.findings(findings))
     return InputError.exit_code if any(finding.level == "error" for finding in findings) else 0
@@ -141,7 +170,7 @@ def _cost(options: argparse.Namespace) -> int:
     from umiak.cluster.aws import Aws
     from umiak.cluster.prices import PriceBook
 
-    spec = _load(options.file)
+    spec = cluster_life.load(options.file)
     aws, now = Aws(spec.region), datetime.now(UTC)
     report = cost.report(spec, aws, PriceBook(aws, options.refresh, now))
     print(tables.bill(spec, report, now))

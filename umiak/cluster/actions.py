@@ -1,4 +1,5 @@
-"""Which IAM actions are needed: by each AWS call this package makes, and by CloudFormation for each resource type.
+"""Which IAM actions are needed: by each AWS call this package makes, looking or changing, and by CloudFormation for each
+resource type.
 
 CloudFormation acts with the permissions of whoever deploys the stack. What it does for a type is what the type's own
 registry schema declares, less the features this template does not use; a test compares the two.
@@ -12,10 +13,13 @@ def _actions(**services: str) -> tuple[str, ...]:
     return tuple(f"{service}:{name}" for service, names in services.items() for name in names.split())
 
 
-# (boto3 client, operation) → the action it is allowed by.
+# (boto3 client, operation) → the action it is allowed by. These only look.
 CALLS: dict[tuple[str, str], str] = {
+    ("cloudformation", "DescribeChangeSet"): "cloudformation:DescribeChangeSet",
+    ("cloudformation", "DescribeStackEvents"): "cloudformation:DescribeStackEvents",
     ("cloudformation", "DescribeStackResources"): "cloudformation:DescribeStackResources",
     ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
+    ("cloudformation", "GetTemplate"): "cloudformation:GetTemplate",
     ("cloudformation", "GetTemplateSummary"): "cloudformation:GetTemplateSummary",
     ("cloudformation", "ValidateTemplate"): "cloudformation:ValidateTemplate",
     ("ec2", "DescribeAddresses"): "ec2:DescribeAddresses",
@@ -26,24 +30,65 @@ CALLS: dict[tuple[str, str], str] = {
     ("ec2", "DescribeInternetGateways"): "ec2:DescribeInternetGateways",
     ("ec2", "DescribeKeyPairs"): "ec2:DescribeKeyPairs",
     ("ec2", "DescribeNatGateways"): "ec2:DescribeNatGateways",
+    ("ec2", "DescribeNetworkInterfaces"): "ec2:DescribeNetworkInterfaces",
     ("ec2", "DescribeRegions"): "ec2:DescribeRegions",
+    ("ec2", "DescribeSecurityGroups"): "ec2:DescribeSecurityGroups",
     ("ec2", "DescribeSpotPriceHistory"): "ec2:DescribeSpotPriceHistory",
     ("ec2", "DescribeVolumes"): "ec2:DescribeVolumes",
     ("ec2", "DescribeVpcs"): "ec2:DescribeVpcs",
+    ("ecr", "DescribeRepositories"): "ecr:DescribeRepositories",
+    ("ecr", "ListTagsForResource"): "ecr:ListTagsForResource",
     ("efs", "DescribeFileSystems"): "elasticfilesystem:DescribeFileSystems",
+    ("efs", "DescribeMountTargets"): "elasticfilesystem:DescribeMountTargets",
     ("eks", "DescribeCluster"): "eks:DescribeCluster",
     ("eks", "DescribeClusterVersions"): "eks:DescribeClusterVersions",
+    ("eks", "DescribeNodegroup"): "eks:DescribeNodegroup",
     ("eks", "ListClusters"): "eks:ListClusters",
+    ("eks", "ListNodegroups"): "eks:ListNodegroups",
+    ("elb", "DescribeLoadBalancers"): "elasticloadbalancing:DescribeLoadBalancers",
+    ("elb", "DescribeTags"): "elasticloadbalancing:DescribeTags",
+    ("elbv2", "DescribeLoadBalancers"): "elasticloadbalancing:DescribeLoadBalancers",
+    ("elbv2", "DescribeTags"): "elasticloadbalancing:DescribeTags",
     ("iam", "GetRole"): "iam:GetRole",
     ("iam", "SimulatePrincipalPolicy"): "iam:SimulatePrincipalPolicy",
     ("kms", "DescribeKey"): "kms:DescribeKey",
     ("kms", "GetKeyPolicy"): "kms:GetKeyPolicy",
     ("logs", "DescribeLogGroups"): "logs:DescribeLogGroups",
     ("pricing", "GetProducts"): "pricing:GetProducts",
+    ("resourcegroupstaggingapi", "GetResources"): "tag:GetResources",
+    ("s3", "GetBucketTagging"): "s3:GetBucketTagging",
+    ("s3", "ListBuckets"): "s3:ListAllMyBuckets",
     ("service-quotas", "GetAWSDefaultServiceQuota"): "servicequotas:GetAWSDefaultServiceQuota",
     ("service-quotas", "GetServiceQuota"): "servicequotas:GetServiceQuota",
     ("ssm", "GetParameters"): "ssm:GetParameters",
     ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
+}
+
+# And these change something, for `up` and `destroy`.
+CHANGES: dict[tuple[str, str], str] = {
+    ("cloudformation", "ContinueUpdateRollback"): "cloudformation:ContinueUpdateRollback",
+    ("cloudformation", "CreateChangeSet"): "cloudformation:CreateChangeSet",
+    ("cloudformation", "DeleteChangeSet"): "cloudformation:DeleteChangeSet",
+    ("cloudformation", "DeleteStack"): "cloudformation:DeleteStack",
+    ("cloudformation", "ExecuteChangeSet"): "cloudformation:ExecuteChangeSet",
+    ("cloudformation", "UpdateTerminationProtection"): "cloudformation:UpdateTerminationProtection",
+    ("ec2", "DeleteNetworkInterface"): "ec2:DeleteNetworkInterface",
+    ("ec2", "DeleteSecurityGroup"): "ec2:DeleteSecurityGroup",
+    ("ec2", "DeleteVolume"): "ec2:DeleteVolume",
+    ("ecr", "DeleteRepository"): "ecr:DeleteRepository",
+    ("efs", "DeleteFileSystem"): "elasticfilesystem:DeleteFileSystem",
+    ("efs", "DeleteMountTarget"): "elasticfilesystem:DeleteMountTarget",
+    ("eks", "DeleteNodegroup"): "eks:DeleteNodegroup",
+    ("eks", "UpdateClusterConfig"): "eks:UpdateClusterConfig",
+    ("elb", "DeleteLoadBalancer"): "elasticloadbalancing:DeleteLoadBalancer",
+    ("elbv2", "DeleteLoadBalancer"): "elasticloadbalancing:DeleteLoadBalancer",
+    ("kms", "ScheduleKeyDeletion"): "kms:ScheduleKeyDeletion",
+    ("logs", "DeleteLogGroup"): "logs:DeleteLogGroup",
+    ("s3", "AbortMultipartUpload"): "s3:AbortMultipartUpload",
+    ("s3", "DeleteBucket"): "s3:DeleteBucket",
+    ("s3", "DeleteObjects"): "s3:DeleteObjectVersion",
+    ("s3", "ListMultipartUploads"): "s3:ListBucketMultipartUploads",
+    ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
 }
 
 # What deploying by hand, with `aws cloudformation deploy` and `delete-stack`, needs for the stack itself.

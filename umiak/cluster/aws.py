@@ -6,15 +6,20 @@ boto3 is imported when the first call is made; where it looks for credentials an
 
 from __future__ import annotations
 
+import base64
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-from umiak.cluster.actions import CALLS
+from umiak.cluster.actions import CALLS, CHANGES
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import partition
 
 # Where a partition answers questions that are not about one region.
 _HOME = {"aws": "us-east-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1", "aws-eusc": "eusc-de-east-1"}
+
+# EKS takes a token for 15 minutes after it was signed; the signature itself need not be good for so long.
+TOKEN_SECONDS = 60
 
 _DENIED = {
     "AccessDenied",
@@ -86,8 +91,35 @@ class Aws:
 
         return _answered(collect, action, region or self.region)
 
+    def each(self, service: str, operation: str, items: str, **params: Any) -> Iterator[dict[str, Any]]:
+        """Items one by one, a page asked for only when the one before it has been read."""
+        from botocore import xform_name
+
+        client, action = self._prepare(service, operation, None)
+        pages = iter(client.get_paginator(xform_name(operation)).paginate(**params))
+        while (page := _translated(lambda: next(pages, None), action, self.region)) is not None:
+            yield from page.get(items, [])
+
+    def token(self, cluster: str) -> str:
+        """A token for the cluster's API server: a signed question to STS, who we are, that EKS asks in our place."""
+        client, action = self._prepare("sts", "GetCallerIdentity", None)
+
+        def name_the_cluster(request: Any, **_: Any) -> None:
+            request.headers.add_header("x-k8s-aws-id", cluster)
+
+        client.meta.events.register("before-sign.sts.GetCallerIdentity", name_the_cluster, unique_id="umiak-token")
+        try:
+            url = _translated(
+                lambda: client.generate_presigned_url("get_caller_identity", ExpiresIn=TOKEN_SECONDS, HttpMethod="GET"),
+                action,
+                self.region,
+            )
+        finally:
+            client.meta.events.unregister("before-sign.sts.GetCallerIdentity", unique_id="umiak-token")
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
     def _prepare(self, service: str, operation: str, region: str | None) -> tuple[Any, str]:
-        action = CALLS[service, operation]
+        action = (CALLS | CHANGES)[service, operation]
         place = region or self.region
         with self._lock:
             if (service, place) not in self._clients:

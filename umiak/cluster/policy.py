@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from umiak.cluster.actions import CALLS, STACK, TYPES
+from umiak.cluster.actions import CALLS, CHANGES, STACK, TYPES
 from umiak.cluster.template.roles import role_name
 from umiak.cluster.template.storage import alias_name, log_group_name
 from umiak.spec.cluster import TAG, ClusterSpec, partition
@@ -44,16 +44,21 @@ class _Scope:
 def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statement, ...]]:
     """The statements of each document, for a template with resources of these types."""
     plan = set(CALLS.values())
-    needed = {action for name in types for action in TYPES[name]} | set(STACK)
+    needed = {action for name in types for action in TYPES[name]} | set(STACK) | changes(spec)
     # What the first document allows need not stand in another, unless it is about other resources: a user looks at its own
     # role, CloudFormation at the cluster's.
     deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
-    network = {"Look", "Stack", "Ec2", "Ec2Own", "Roles", "PassRoles", "ServiceRoles"}
+    network = {"Look", "Stack", "Ec2", "Ec2Own", "ByKubernetes", "ByBalancers", "Roles", "PassRoles", "ServiceRoles"}
     return {
         "plan": _statements(spec, plan, "Plan"),
         "deploy-network": tuple(item for item in deploy if item.sid.removeprefix("Deploy") in network),
         "deploy-services": tuple(item for item in deploy if item.sid.removeprefix("Deploy") not in network),
     }
+
+
+def changes(spec: ClusterSpec) -> set[str]:
+    """What `up` and `destroy` do themselves. A key of the user's own is never deleted."""
+    return set(CHANGES.values()) - ({"kms:ScheduleKeyDeletion"} if spec.kms_key_arn else set())
 
 
 def text(statements: Iterable[Statement]) -> str:
@@ -69,7 +74,8 @@ def _statements(spec: ClusterSpec, actions: set[str], prefix: str) -> tuple[Stat
     scopes = _scopes(spec)
     grouped: dict[str, list[str]] = {}
     for action in sorted(actions):
-        grouped.setdefault(_place(action, prefix), []).append(action)
+        for place in _places(action, prefix):
+            grouped.setdefault(place, []).append(action)
     return tuple(
         Statement(prefix + name, tuple(grouped[name]), scope.resources, scope.conditions, scope.reason)
         for name, scope in scopes.items()
@@ -95,6 +101,7 @@ _EC2_TAGGED = {
 # Actions that stand apart from the rest of their service.
 _PLACES = {
     "cloudformation:ValidateTemplate": "Look",
+    "ecr:DescribeRepositories": "Look",
     "eks:CreateCluster": "New",
     "eks:DescribeClusterVersions": "Look",
     "eks:ListClusters": "Look",
@@ -113,7 +120,17 @@ _PLACES = {
     "logs:DescribeIndexPolicies": "Look",
     "logs:DescribeLogGroups": "Look",
     "logs:DescribeResourcePolicies": "Look",
+    "s3:AbortMultipartUpload": "Objects",
+    "s3:DeleteObjectVersion": "Objects",
+    "s3:ListAllMyBuckets": "Look",
     "ssm:GetParameters": "PublicParameters",
+}
+
+# What Kubernetes made and `destroy` removes: it carries the tags of the controller that made it, and not ours.
+_BY_KUBERNETES = {
+    "ec2:DeleteSecurityGroup": ("Ec2Own", "ByKubernetes", "ByBalancers"),
+    "ec2:DeleteVolume": ("ByKubernetes",),
+    "elasticloadbalancing:DeleteLoadBalancer": ("ByKubernetes", "ByBalancers"),
 }
 
 _SERVICES = {
@@ -121,6 +138,7 @@ _SERVICES = {
     "ecr": "Images",
     "eks": "Eks",
     "elasticfilesystem": "Efs",
+    "elasticloadbalancing": "Look",
     "iam": "Roles",
     "kms": "Key",
     "logs": "Logs",
@@ -128,16 +146,21 @@ _SERVICES = {
     "s3": "Bucket",
     "servicequotas": "Look",
     "sts": "Look",
+    "tag": "Look",
 }
 
 
-def _place(action: str, prefix: str) -> str:
+def _places(action: str, prefix: str) -> tuple[str, ...]:
+    """The statements an action stands in; nearly all in one."""
     service, _, name = action.partition(":")
+    if action in _BY_KUBERNETES:
+        return _BY_KUBERNETES[action]
     if service == "ec2":
-        return "Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2"
+        return ("Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2",)
     if action == "iam:GetRole" and prefix == "Plan":
-        return "Self"
-    return _PLACES.get(action) or _SERVICES[service]
+        # The caller's own, and the cluster's, which the last look of a destroy is about.
+        return ("Self",)
+    return (_PLACES.get(action) or _SERVICES[service],)
 
 
 def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
@@ -166,6 +189,14 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
             "these make or connect network parts that have no name or tag before they exist; limited to the region",
         ),
         "Ec2Own": _Scope((arn("ec2", "*"),), tagged),
+        "ByKubernetes": _Scope(
+            (arn("ec2", "security-group/*"), arn("ec2", "volume/*"), arn("elasticloadbalancing", "loadbalancer/*")),
+            {"StringEquals": {f"aws:ResourceTag/kubernetes.io/cluster/{name}": "owned"}},
+        ),
+        "ByBalancers": _Scope(
+            (arn("ec2", "security-group/*"), arn("elasticloadbalancing", "loadbalancer/*")),
+            {"StringEquals": {"aws:ResourceTag/elbv2.k8s.aws/cluster": name}},
+        ),
         "Efs": _Scope((arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*"))),
         "EfsOwn": _Scope(
             (arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*")), tagged
@@ -198,6 +229,7 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
         "Key": key,
         "KeyAlias": _Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
         "Bucket": _Scope((f"{root}:s3:::{name}-*",)),
+        "Objects": _Scope((f"{root}:s3:::{name}-*/*",)),
         "Images": _Scope((arn("ecr", f"repository/{name}-*"),)),
         "Logs": _Scope((log_group, f"{log_group}:*")),
     }

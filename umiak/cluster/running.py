@@ -38,7 +38,7 @@ def resources(aws: Aws, spec: ClusterSpec) -> list[Resource]:
     if "Cluster" in made:
         cluster = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]
         found.append(Resource("EKS control plane", spec.name, cluster["createdAt"]))
-    found += [*_nodes(aws, spec), *_disks(aws, spec), *_gateways(aws, spec)]
+    found += [*nodes(aws, spec), *_disks(aws, spec), *_gateways(aws, spec)]
     if "Key" in made:
         key = aws.call("kms", "DescribeKey", KeyId=made["Key"])["KeyMetadata"]
         found.append(Resource("KMS key", made["Key"], key["CreationDate"]))
@@ -49,7 +49,7 @@ def resources(aws: Aws, spec: ClusterSpec) -> list[Resource]:
     return found
 
 
-def _nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Resource]:
+def nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Resource]:
     reservations = aws.pages(
         "ec2",
         "DescribeInstances",

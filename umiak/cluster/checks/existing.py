@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Callable
 
+from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.checks.finding import Context, Finding, Stack
 from umiak.cluster.template.roles import JOBS, role_name
 from umiak.cluster.template.storage import log_group_name
 from umiak.spec.cluster import TAG, ClusterSpec
 
-# A stack that is only a plan: CloudFormation made it for a change set.
-UNMADE = "REVIEW_IN_PROGRESS"
-_STUCK = {"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"}
+# Statuses that `up` gets over by itself → what it does.
+_MENDED = {
+    "REVIEW_IN_PROGRESS": "it holds only a plan that was never carried out; `umiak cluster up` makes a new one",
+    "CREATE_FAILED": "its creation failed; `umiak cluster up` removes what is left and begins again",
+    "ROLLBACK_COMPLETE": "its creation failed; `umiak cluster up` removes what is left and begins again",
+    "ROLLBACK_FAILED": "its creation failed; `umiak cluster up` removes what is left and begins again",
+    "DELETE_FAILED": "its removal is not finished; `umiak cluster destroy` goes on with it",
+}
 
 
 def stack(aws: Aws, name: str) -> Stack:
     """The stack of that name. Ours is known by the metadata in its template, so it may have been deployed by anyone."""
-    try:
-        status = aws.call("cloudformation", "DescribeStacks", StackName=name)["Stacks"][0]["StackStatus"]
-    except AwsError as error:
-        if error.code == "ValidationError":
-            return Stack()
-        raise
-    if status == UNMADE:
-        return Stack(status)
-    summary = aws.call("cloudformation", "GetTemplateSummary", StackName=name)
-    metadata = json.loads(summary.get("Metadata") or "{}")
-    return Stack(status, ours=metadata.get("Umiak", {}).get("Cluster") == name)
+    found = stacks.find(aws, name)
+    return Stack(found.status, found.ours) if found else Stack()
 
 
 def zero_nodes(spec: ClusterSpec, exists: bool | None) -> list[Finding]:
@@ -50,11 +46,6 @@ def zero_nodes(spec: ClusterSpec, exists: bool | None) -> list[Finding]:
 
 def name(context: Context) -> list[Finding]:
     spec, found = context.spec, context.stack
-    remove = f"remove it first: aws cloudformation delete-stack --region {spec.region} --stack-name {spec.name}"
-    if found.status == UNMADE:
-        return [
-            Finding("error", "name", f"the stack {spec.name} holds only a change set that was never executed", remove)
-        ]
     if found.status and not found.ours:
         return [
             Finding(
@@ -64,8 +55,8 @@ def name(context: Context) -> list[Finding]:
                 "choose another name, or remove that stack",
             )
         ]
-    if found.status in _STUCK:
-        return [Finding("error", "name", f"the stack {spec.name} is ours and stuck in {found.status}", remove)]
+    if found.status in _MENDED:
+        return [Finding("warning", "name", f"the stack {spec.name} is ours and {found.status}", _MENDED[found.status])]
     if found.status and found.status.endswith("_IN_PROGRESS"):
         return [
             Finding("warning", "name", f"the stack {spec.name} is changing ({found.status})", "wait until it is done")

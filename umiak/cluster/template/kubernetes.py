@@ -16,7 +16,6 @@ from umiak.spec.cluster import is_arm
 
 LOG_DAYS = 30
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-NODE_GROUP = "nodes"
 # The pods that read the bucket run as this.
 DATA_NAMESPACE, DATA_ACCOUNT = "default", "umiak-data"
 
@@ -179,11 +178,11 @@ def _nodes(
             TagSpecifications=[ec2.TagSpecifications(ResourceType="launch-template", Tags=parts.tags("node"))],
         )
     )
+    # Without a name of ours, so that a change of types can replace it: two cannot have one name.
     return parts.add(
         eks.Nodegroup(
             "Nodes",
             ClusterName=Ref(cluster),
-            NodegroupName=NODE_GROUP,
             NodeRole=GetAtt(roles.nodes, "Arn"),
             Subnets=[Ref(net.node_subnet)],
             AmiType="AL2023_ARM_64_STANDARD" if is_arm(nodes.types[0]) else "AL2023_x86_64_STANDARD",

@@ -24,10 +24,15 @@ class Parts:
         return Tags({TAG: self.spec.name, "Name": f"{self.spec.name}-{part}"} | extra)
 
     def keep_or_delete(self, resource: AWSObject, fate: str) -> Any:
-        """On removal and on replacement alike: a kept resource is never deleted by surprise."""
-        policy = "Retain" if fate == "keep" else "Delete"
-        resource.resource["DeletionPolicy"] = policy
-        resource.resource["UpdateReplacePolicy"] = policy
+        """On removal and on replacement alike: a kept resource is never deleted by surprise. Only when the creation of the
+        stack itself fails, and nobody can have used it, does it go.
+
+        The metadata says it too, because CloudFormation takes a change of policies alone for no change.
+        """
+        keep = fate == "keep"
+        resource.resource["DeletionPolicy"] = "RetainExceptOnCreate" if keep else "Delete"
+        resource.resource["UpdateReplacePolicy"] = "Retain" if keep else "Delete"
+        resource.resource["Metadata"] = {**resource.resource.get("Metadata", {}), "OnDestroy": fate}
         return self.add(resource)
 
 

@@ -1,0 +1,133 @@
+"""`umiak cluster up | status | diff | kubeconfig | token | destroy`: an AWS cluster that is created, watched and removed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from umiak.errors import InputError
+
+# Something is left after a destroy.
+LEFT = 1
+
+
+def load(path: Path) -> Any:
+    from umiak.spec import yamlfile
+    from umiak.spec.cluster import ClusterSpec
+
+    if not path.exists():
+        raise InputError(f"{path}: no such file; write one with `umiak cluster init --name … --region …`")
+    return yamlfile.load(path, ClusterSpec)
+
+
+def _aws(options: argparse.Namespace) -> tuple[Any, Any]:
+    """(cluster file, AWS in its region)."""
+    from umiak.cluster.aws import Aws
+
+    spec = load(options.file)
+    return spec, Aws(spec.region)
+
+
+def _talk(yes: bool) -> Any:
+    from umiak.cluster.talk import Talk
+
+    def ask(question: str) -> str | None:
+        if not sys.stdin.isatty():
+            return None
+        try:
+            return input(question)
+        except EOFError:
+            return None
+
+    return Talk(lambda text: print(text, flush=True), ask, yes)
+
+
+def _connect(path: Path) -> Any:
+    from umiak.launch.kube import kubeconfig
+    from umiak.launch.kube.api import Api
+
+    return Api(kubeconfig.load(path, None, {}))
+
+
+def up(options: argparse.Namespace) -> int:
+    from umiak.cluster.prices import PriceBook
+    from umiak.cluster.up import Up
+
+    spec, aws = _aws(options)
+    book = PriceBook(aws, False, datetime.now(UTC))
+    try:
+        done = Up(aws, spec, _talk(options.yes), book, _connect, options.kubeconfig, date.today()).run()
+    except KeyboardInterrupt:
+        print(
+            "AWS goes on by itself; `umiak cluster up` goes on watching, `umiak cluster destroy` removes it", flush=True
+        )
+        raise
+    if not done:
+        print("nothing was changed")
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    from umiak.cluster import showing, waiting
+    from umiak.cluster import status as looking
+    from umiak.cluster.prices import PriceBook
+
+    spec, aws = _aws(options)
+    book = PriceBook(aws, False, datetime.now(UTC))
+    while True:
+        found = looking.look(aws, spec, book)
+        print(json.dumps(found.to_dict()) if options.json else showing.status(found), flush=True)
+        if not options.watch or found.settled:
+            return 0
+        waiting.sleep(waiting.LONGEST)
+
+
+def diff(options: argparse.Namespace) -> int:
+    from umiak.cluster import showing
+    from umiak.cluster.up import differences
+
+    spec, aws = _aws(options)
+    found = differences(aws, spec)
+    if found is None:
+        print(f"cluster {spec.name} is not created; `umiak cluster up` creates all of it")
+    else:
+        print(showing.changes(found) or f"cluster {spec.name} is as {options.file} says")
+    return 0
+
+
+def kubeconfig(options: argparse.Namespace) -> int:
+    from umiak.cluster import access
+
+    spec, aws = _aws(options)
+    access.write(aws, spec.name, options.kubeconfig)
+    print(f"{options.kubeconfig}: use it with `kubectl --kubeconfig {options.kubeconfig} get nodes`")
+    return 0
+
+
+def token(options: argparse.Namespace) -> int:
+    from umiak.cluster import access
+    from umiak.cluster.aws import Aws
+
+    print(access.credential(Aws(options.region), options.name, datetime.now(UTC)))
+    return 0
+
+
+def destroy(options: argparse.Namespace) -> int:
+    from umiak.cluster import destroy as removing
+    from umiak.cluster import showing
+
+    spec, aws = _aws(options)
+    client = removing.kubeconfig_client(options.kubeconfig, _connect)
+    try:
+        remains = removing.destroy(removing.Work(aws, spec, _talk(options.yes), client))
+    except KeyboardInterrupt:
+        print("not finished: `umiak cluster destroy` goes on from here", flush=True)
+        raise
+    if remains is None:
+        return 0
+    print(showing.remains(spec, remains))
+    return LEFT if remains.left else 0

@@ -1,0 +1,94 @@
+"""How kubectl and `umiak job` get in: the kubeconfig, and the token that it has them ask us for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from umiak.cluster import stacks
+from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.manifests import VOLUME
+from umiak.errors import InputError
+from umiak.spec.yamlfile import to_yaml
+
+FILE = Path("kubeconfig")
+API = "client.authentication.k8s.io/v1"
+# The name of the extension that `umiak job init` reads.
+EXTENSION = "umiak.dev/cluster"
+# EKS takes a token for 15 minutes; a minute less leaves time for the way.
+LIFETIME = timedelta(minutes=14)
+
+
+def endpoint(aws: Aws, cluster: str) -> tuple[str, str]:
+    """(address of the API server, its CA in base64)."""
+    try:
+        found = aws.call("eks", "DescribeCluster", name=cluster)["cluster"]
+    except AwsError as error:
+        if error.code != "ResourceNotFoundException":
+            raise
+        raise InputError(f"there is no cluster {cluster} in {aws.region}; make it with `umiak cluster up`") from error
+    if not found.get("endpoint"):
+        raise InputError(
+            f"the cluster {cluster} has no address yet (it is {found['status']}); wait for `umiak cluster up`"
+        )
+    return found["endpoint"], found["certificateAuthority"]["data"]
+
+
+def kubeconfig(
+    cluster: str, region: str, address: str, certificate: str, profile: str | None, image: str | None
+) -> dict[str, Any]:
+    """A kubeconfig whose user is a program, so that no password is written anywhere and no aws CLI is needed.
+
+    Its context says, as an extension, what a job on this cluster needs besides: the image and the claim of the volume.
+    """
+    name = f"{cluster}.{region}"
+    umiak = shutil.which("umiak")
+    command = [umiak] if umiak else [sys.executable, "-m", "umiak.cli.main"]
+    plugin: dict[str, Any] = {
+        "apiVersion": API,
+        "command": command[0],
+        "args": [*command[1:], "cluster", "token", "--name", cluster, "--region", region],
+        "interactiveMode": "Never",
+        "installHint": "Install umiak with its extra: pip install 'umiak[cluster]'",
+    }
+    if profile:
+        plugin["env"] = [{"name": "AWS_PROFILE", "value": profile}]
+    for_jobs = {"name": EXTENSION, "extension": {"image": f"{image}:latest" if image else None, "claim": VOLUME}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": address, "certificate-authority-data": certificate}}],
+        "users": [{"name": name, "user": {"exec": plugin}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "extensions": [for_jobs]}}],
+        "current-context": name,
+    }
+
+
+def write(aws: Aws, cluster: str, path: Path) -> None:
+    """For this user only, whole or not at all. A file of another cluster is not overwritten."""
+    address, certificate = endpoint(aws, cluster)
+    stack = stacks.find(aws, cluster)
+    image = stack.outputs.get("ImageRepository") if stack and stack.ours else None
+    made = kubeconfig(cluster, aws.region, address, certificate, os.environ.get("AWS_PROFILE"), image)
+    if path.exists() and f"current-context: {made['current-context']}" not in path.read_text(errors="replace"):
+        raise InputError(
+            f"{path} is there and is not of {cluster} in {aws.region}; move it away, or choose with --kubeconfig"
+        )
+    # Loads numpy, which a token can do without.
+    from umiak import files
+
+    with files.atomic(path) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(to_yaml(made).encode())
+
+
+def credential(aws: Aws, cluster: str, now: datetime) -> str:
+    """What an exec plugin prints."""
+    until = (now.astimezone(UTC) + LIFETIME).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {"expirationTimestamp": until, "token": aws.token(cluster)}
+    return json.dumps({"kind": "ExecCredential", "apiVersion": API, "spec": {}, "status": status})

@@ -1,0 +1,257 @@
+"""Everything in AWS that belongs to a cluster, found by tag and by name, whoever made it: the stack, EKS, or Kubernetes.
+
+One function for each kind, in the order things are removed. They ask the services themselves, which know what is there now; the
+tagging API, which knows all services but is minutes late, is asked last, for what no function here knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.template.roles import JOBS, role_name
+from umiak.cluster.template.storage import log_group_name
+from umiak.spec.cluster import TAG, ClusterSpec
+
+# Tags by which controllers inside Kubernetes mark what they made.
+_OWNED, _BALANCER = "kubernetes.io/cluster/{}", "elbv2.k8s.aws/cluster"
+# What the fates in cluster.yaml are about: field of `destroy` → kind.
+DATA = {"volume": "file system", "bucket": "bucket", "images": "image repository", "key": "key"}
+
+
+@dataclass(frozen=True)
+class Thing:
+    kind: str
+    name: str
+    billed: bool = True
+    # What it is in or about, where that helps to find it.
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+
+
+def everything(aws: Aws, spec: ClusterSpec) -> list[Thing]:
+    found = [thing for look in LOOKS for thing in look(aws, spec)]
+    return found + list(_others(aws, spec))
+
+
+def _missing(ask: Callable[[], dict[str, Any]], *codes: str) -> dict[str, Any] | None:
+    try:
+        return ask()
+    except AwsError as error:
+        if error.code in codes:
+            return None
+        raise
+
+
+def _tags(entries: list[dict[str, str]]) -> dict[str, str]:
+    return {entry["Key"]: entry["Value"] for entry in entries}
+
+
+def _by_kubernetes(tags: dict[str, str], cluster: str) -> bool:
+    return tags.get(_OWNED.format(cluster)) == "owned" or tags.get(_BALANCER) == cluster
+
+
+def _filter(spec: ClusterSpec) -> list[dict[str, Any]]:
+    return [{"Name": f"tag:{TAG}", "Values": [spec.name]}]
+
+
+def load_balancers(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """Made by Kubernetes. The detail tells the two generations apart."""
+    classic = [e["LoadBalancerName"] for e in aws.pages("elb", "DescribeLoadBalancers", "LoadBalancerDescriptions")]
+    for names in _batched(classic, 20):
+        answer = _missing(
+            partial(aws.call, "elb", "DescribeTags", LoadBalancerNames=list(names)),
+            "LoadBalancerNotFound",
+            "AccessPointNotFoundException",
+        )
+        for entry in (answer or {}).get("TagDescriptions", []):
+            if _by_kubernetes(_tags(entry["Tags"]), spec.name):
+                yield Thing("load balancer", entry["LoadBalancerName"], detail="classic")
+    arns = [entry["LoadBalancerArn"] for entry in aws.pages("elbv2", "DescribeLoadBalancers", "LoadBalancers")]
+    for names in _batched(arns, 20):
+        answer = _missing(
+            partial(aws.call, "elbv2", "DescribeTags", ResourceArns=list(names)),
+            "LoadBalancerNotFound",
+        )
+        for entry in (answer or {}).get("TagDescriptions", []):
+            if _by_kubernetes(_tags(entry["Tags"]), spec.name):
+                yield Thing("load balancer", entry["ResourceArn"])
+
+
+def _batched(items: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def node_groups(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    answer = _missing(partial(aws.call, "eks", "ListNodegroups", clusterName=spec.name), "ResourceNotFoundException")
+    for name in (answer or {}).get("nodegroups", []):
+        yield Thing("node group", name)
+
+
+def nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    filters = [
+        {"Name": "tag:eks:cluster-name", "Values": [spec.name]},
+        {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+    ]
+    for reservation in aws.pages("ec2", "DescribeInstances", "Reservations", Filters=filters):
+        for instance in reservation["Instances"]:
+            yield Thing("node", instance["InstanceId"], detail=instance["InstanceType"])
+
+
+def disks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """Of nodes, by our tag; of Kubernetes' claims, by its own."""
+    for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=_filter(spec)):
+        yield Thing("disk", volume["VolumeId"], detail="of a node")
+    yield from kubernetes_disks(aws, spec)
+
+
+def kubernetes_disks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    filters = [{"Name": "tag-key", "Values": [_OWNED.format(spec.name)]}]
+    for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=filters):
+        if _by_kubernetes(_tags(volume.get("Tags", [])), spec.name):
+            yield Thing("disk", volume["VolumeId"], detail="made by Kubernetes")
+
+
+def cluster(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """By its name; not one that something else made, which our tag tells."""
+    answer = _missing(partial(aws.call, "eks", "DescribeCluster", name=spec.name), "ResourceNotFoundException")
+    if answer and answer["cluster"].get("tags", {}).get(TAG) == spec.name:
+        yield Thing("EKS cluster", spec.name)
+
+
+def gateways(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for gateway in aws.pages("ec2", "DescribeNatGateways", "NatGateways", Filters=_filter(spec)):
+        if gateway["State"] not in ("deleted", "deleting", "failed"):
+            yield Thing("NAT gateway", gateway["NatGatewayId"])
+    for address in aws.call("ec2", "DescribeAddresses", Filters=_filter(spec))["Addresses"]:
+        yield Thing("IP address", address["PublicIp"])
+
+
+def networks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for vpc in aws.pages("ec2", "DescribeVpcs", "Vpcs", Filters=_filter(spec)):
+        yield Thing("VPC", vpc["VpcId"], billed=False)
+
+
+def free_interfaces(aws: Aws, vpc: str) -> Iterator[Thing]:
+    """That nothing uses any more; they keep their subnets and groups from being deleted."""
+    filters = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "status", "Values": ["available"]}]
+    for item in aws.pages("ec2", "DescribeNetworkInterfaces", "NetworkInterfaces", Filters=filters):
+        yield Thing("network interface", item["NetworkInterfaceId"], False, item.get("Description", ""))
+
+
+def stray_groups(aws: Aws, spec: ClusterSpec, vpc: str) -> Iterator[Thing]:
+    """Security groups of Kubernetes' load balancers, and EKS's own if it was left behind: all that the stack did not make."""
+    filters = [{"Name": "vpc-id", "Values": [vpc]}]
+    for group in aws.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters):
+        tags = _tags(group.get("Tags", []))
+        eks = group["GroupName"].startswith(f"eks-cluster-sg-{spec.name}-")
+        if _by_kubernetes(tags, spec.name) or eks:
+            yield Thing("security group", group["GroupId"], False, group["GroupName"])
+
+
+def volumes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for volume in aws.pages("efs", "DescribeFileSystems", "FileSystems"):
+        if _tags(volume.get("Tags", [])).get(TAG) == spec.name and volume["LifeCycleState"] not in (
+            "deleting",
+            "deleted",
+        ):
+            yield Thing("file system", volume["FileSystemId"])
+
+
+def buckets(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """By the beginning of its name, which CloudFormation gave it, and by our tag."""
+    for bucket in aws.pages("s3", "ListBuckets", "Buckets", Prefix=f"{spec.name}-"):
+        name = bucket["Name"]
+        if not name.startswith(f"{spec.name}-"):
+            continue
+        answer = _missing(
+            partial(aws.call, "s3", "GetBucketTagging", Bucket=name),
+            "NoSuchTagSet",
+            "NoSuchBucket",
+        )
+        if answer and _tags(answer["TagSet"]).get(TAG) == spec.name:
+            yield Thing("bucket", name)
+
+
+def repositories(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for repository in aws.pages("ecr", "DescribeRepositories", "repositories"):
+        name = repository["repositoryName"]
+        if not name.startswith(f"{spec.name}-"):
+            continue
+        answer = _missing(
+            partial(aws.call, "ecr", "ListTagsForResource", resourceArn=repository["repositoryArn"]),
+            "RepositoryNotFoundException",
+        )
+        if answer and _tags(answer["tags"]).get(TAG) == spec.name:
+            yield Thing("image repository", name)
+
+
+def keys(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """By our tag; a key that is going to be deleted counts as gone: it costs nothing any more."""
+    for arn in _tagged(aws, spec):
+        if arn.split(":")[2] != "kms":
+            continue
+        answer = _missing(partial(aws.call, "kms", "DescribeKey", KeyId=arn), "NotFoundException")
+        if answer and answer["KeyMetadata"]["KeyState"] not in ("PendingDeletion", "PendingReplicaDeletion"):
+            yield Thing("key", answer["KeyMetadata"]["KeyId"])
+
+
+def log_groups(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    name = log_group_name(spec.name)
+    for group in aws.pages("logs", "DescribeLogGroups", "logGroups", logGroupNamePrefix=name):
+        if group["logGroupName"] == name:
+            yield Thing("log group", name)
+
+
+def roles(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for name in (role_name(spec.name, spec.region, job) for job in JOBS):
+        if _missing(partial(aws.call, "iam", "GetRole", RoleName=name), "NoSuchEntity"):
+            yield Thing("role", name, billed=False)
+
+
+LOOKS: tuple[Callable[[Aws, ClusterSpec], Iterator[Thing]], ...] = (
+    load_balancers,
+    node_groups,
+    nodes,
+    disks,
+    cluster,
+    gateways,
+    networks,
+    volumes,
+    buckets,
+    repositories,
+    keys,
+    log_groups,
+    roles,
+)
+# Parts of ARNs, (service, beginning of the resource), of which a function above or the VPC's absence says what is left.
+_KNOWN = (
+    ("cloudformation", "stack/"),
+    ("ec2", ""),
+    ("ecr", "repository/"),
+    ("eks", ""),
+    ("elasticfilesystem", ""),
+    ("elasticloadbalancing", ""),
+    ("kms", "key/"),
+    ("logs", "log-group:"),
+    ("s3", ""),
+)
+
+
+def _tagged(aws: Aws, spec: ClusterSpec) -> list[str]:
+    filters = [{"Key": TAG, "Values": [spec.name]}]
+    found = aws.pages("resourcegroupstaggingapi", "GetResources", "ResourceTagMappingList", TagFilters=filters)
+    return [entry["ResourceARN"] for entry in found]
+
+
+def _others(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for arn in _tagged(aws, spec):
+        service, rest = arn.split(":")[2], arn.split(":", 5)[5]
+        if not any(service == known and rest.startswith(start) for known, start in _KNOWN):
+            yield Thing("resource", arn)

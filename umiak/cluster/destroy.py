@@ -1,0 +1,313 @@
+"""Taking a cluster down, in an order that works, until nothing is left but what cluster.yaml says to keep.
+
+A table of steps. Each looks at what is there, removes it and waits; done again, it finds nothing to do. So whatever interrupts
+`destroy`, the same command goes on, and there is no state of our own to lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from umiak.cluster import advice, belongings, kube, stacks, states, sweep, waiting
+from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.belongings import Thing
+from umiak.cluster.progress import Progress
+from umiak.cluster.stacks import Stack
+from umiak.cluster.talk import Talk
+from umiak.errors import InputError, UmiakError
+from umiak.spec.cluster import ClusterSpec
+from umiak.spec.yamlfile import to_yaml
+
+# How often CloudFormation is asked again when it could not remove something.
+ATTEMPTS = 4
+# Field of `destroy` in cluster.yaml → the title of what it is about in the template.
+TITLES = {"volume": "Volume", "bucket": "Bucket", "images": "Images", "key": "Key"}
+
+
+@dataclass
+class Work:
+    """One destroy: what it is about and what it may use."""
+
+    aws: Aws
+    spec: ClusterSpec
+    talk: Talk
+    # A client for the cluster's API server, where there is a kubeconfig that works.
+    connect: Callable[[], kube.Api | None]
+    # Networks of the cluster: after the stack is gone nothing else would tell which they were.
+    networks: list[str] = field(default_factory=list)
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        return self.talk.say
+
+    def stack(self) -> Stack | None:
+        return stacks.find(self.aws, self.spec.name)
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What the last look found. What is kept on purpose is billed too, but no failure."""
+
+    kept: list[Thing]
+    left: list[Thing]
+
+
+def kept_kinds(spec: ClusterSpec) -> set[str]:
+    return {kind for name, kind in belongings.DATA.items() if getattr(spec.destroy, name) == "keep"}
+
+
+def sorted_out(things: list[Thing], spec: ClusterSpec) -> Remains:
+    kinds = kept_kinds(spec)
+    return Remains([t for t in things if t.kind in kinds], [t for t in things if t.kind not in kinds])
+
+
+def audit(aws: Aws, spec: ClusterSpec) -> Remains:
+    return sorted_out(belongings.everything(aws, spec), spec)
+
+
+def destroy(work: Work) -> Remains | None:
+    """All of it, after asking; None when the answer was no."""
+    spec, say = work.spec, work.say
+    stack = work.stack()
+    refuse_foreign(spec, stack)
+    there = audit(work.aws, spec)
+    if stack is None and not there.left:
+        say(f"there is nothing of {spec.name} in {spec.region} to remove")
+        return there
+    say(_announcement(spec, stack, there))
+    if not work.talk.typed(f"Type the cluster's name to remove it ({spec.name}):", spec.name):
+        say("nothing was removed")
+        return None
+    for title, step in STEPS:
+        say(f"— {title}")
+        step(work)
+    return audit(work.aws, spec)
+
+
+def refuse_foreign(spec: ClusterSpec, stack: Stack | None) -> None:
+    if stack and not stack.ours:
+        raise InputError(
+            f"a stack named {spec.name} exists in {spec.region} ({stack.status}) and is not an umiak cluster; "
+            "it is not touched: choose another name"
+        )
+
+
+def _announcement(spec: ClusterSpec, stack: Stack | None, there: Remains) -> str:
+    lines = [f"cluster {spec.name} in {spec.region}: stack {stack.status if stack else 'gone already'}"]
+    lines += [f"  will be removed: {thing}" for thing in there.left if thing.billed]
+    lines += [f"  will be kept:    {thing}" for thing in there.kept]
+    return "\n".join(lines)
+
+
+def unprotect(work: Work) -> None:
+    """Protection against deletion, of the stack and of the control plane."""
+    aws, spec, stack = work.aws, work.spec, work.stack()
+    if stack and stack.protected:
+        aws.call("cloudformation", "UpdateTerminationProtection", StackName=stack.id, EnableTerminationProtection=False)
+        work.say("termination protection of the stack is off")
+    if any(True for _ in belongings.cluster(aws, spec)):
+        found = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]
+        if found.get("deletionProtection"):
+            aws.call("eks", "UpdateClusterConfig", name=spec.name, deletionProtection=False)
+            work.say("deletion protection of the control plane is off")
+
+
+def settle(work: Work) -> None:
+    """A change that is going on is let end: CloudFormation would refuse to delete."""
+    stack = work.stack()
+    if stack and stack.status not in states.DELETABLE and stack.status != "DELETE_IN_PROGRESS":
+        work.say(f"waiting: the stack is {stack.status}")
+        stacks.watch(work.aws, stack.id, None, Progress(work.say))
+
+
+def keep_data(work: Work) -> None:
+    """What cluster.yaml says to keep is told to CloudFormation, if the stack was made to delete it."""
+    stack = work.stack()
+    if stack is None or stack.status in ("REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS"):
+        return
+    template = stacks.template(work.aws, stack)
+    lost = [title for title in _lost(template, work.spec) if title in stacks.resources(work.aws, stack)]
+    if not lost:
+        return
+    if stack.status not in states.WHOLE:
+        if not stacks.was_whole(work.aws, stack):
+            return
+        raise InputError(
+            f"cluster.yaml says keep, but the stack would delete {', '.join(lost)} and cannot be changed while it is "
+            f"{stack.status}; write delete in cluster.yaml, or save the data first"
+        )
+    work.say(f"telling CloudFormation to keep {', '.join(lost)}")
+    body = to_yaml(keeping(template, lost))
+    if stacks.plan(work.aws, work.spec.name, body, stack.parameters, new=False):
+        after = stacks.execute(work.aws, work.spec.name)
+        outcome = stacks.watch(work.aws, stack.id, after, Progress(work.say))
+        if outcome.status != "UPDATE_COMPLETE":
+            raise UmiakError(
+                f"the stack could not be told to keep {', '.join(lost)}: {outcome.status}; nothing was removed"
+            )
+
+
+def _lost(template: dict[str, Any], spec: ClusterSpec) -> list[str]:
+    """Titles that the stack would delete although cluster.yaml says keep."""
+    declared = template["Resources"]
+    return [
+        title
+        for name, title in TITLES.items()
+        if getattr(spec.destroy, name) == "keep"
+        and title in declared
+        and declared[title].get("DeletionPolicy", "Delete") == "Delete"
+    ]
+
+
+def keeping(template: dict[str, Any], titles: list[str]) -> dict[str, Any]:
+    """The same template, with those kept. A policy alone is no change to CloudFormation, so the metadata says it too."""
+    resources = dict(template["Resources"])
+    for title in titles:
+        resource = dict(resources[title])
+        resource["DeletionPolicy"] = "RetainExceptOnCreate"
+        resource["UpdateReplacePolicy"] = "Retain"
+        resource["Metadata"] = {**resource.get("Metadata", {}), "OnDestroy": "keep"}
+        resources[title] = resource
+    return {**template, "Resources": resources}
+
+
+def made_by_kubernetes(work: Work) -> None:
+    """Asked of Kubernetes first, whose controllers would make them again; then of AWS, in case it could not be asked."""
+    api = work.connect()
+    if api is not None:
+        try:
+            for where in kube.exposed(api):
+                work.say(f"removing {where.rpartition('/namespaces/')[2]} in Kubernetes")
+                api.delete(where)
+        except UmiakError as error:
+            work.say(f"Kubernetes cannot be asked ({error}); what it made is removed in AWS")
+    sweep.load_balancers(work.aws, work.spec, work.say)
+
+
+def nodes(work: Work) -> None:
+    sweep.node_groups(work.aws, work.spec, work.say)
+
+
+def disks(work: Work) -> None:
+    sweep.disks(work.aws, work.spec, work.say)
+
+
+def strays(work: Work) -> None:
+    """Interfaces and groups that keep the network from being removed."""
+    work.networks = [thing.name for thing in belongings.networks(work.aws, work.spec)]
+    for vpc in work.networks:
+        sweep.interfaces(work.aws, vpc, work.say)
+        sweep.groups(work.aws, work.spec, vpc, work.say)
+
+
+def empty_bucket(work: Work) -> None:
+    if work.spec.destroy.bucket == "delete":
+        for thing in belongings.buckets(work.aws, work.spec):
+            sweep.empty(work.aws, thing.name, work.say)
+
+
+def the_stack(work: Work) -> None:
+    """Cluster, mount targets, network and the rest, by CloudFormation. What it cannot remove is freed and tried again."""
+    for attempt in range(1, ATTEMPTS + 1):
+        stack = work.stack()
+        if stack is None:
+            return
+        if stack.status == "REVIEW_IN_PROGRESS":
+            stacks.discard(work.aws, stack.name)
+        after = None
+        if stack.status != "DELETE_IN_PROGRESS":
+            after = stacks.delete(work.aws, stack, _given_up(work, stack) if attempt == ATTEMPTS else ())
+        outcome = stacks.watch(work.aws, stack.id, after, Progress(work.say), meanwhile=lambda: _free(work))
+        if outcome.status == "DELETE_COMPLETE":
+            return
+        failed = [event for event in outcome.events if event.is_failure]
+        for event in failed:
+            work.say(f"{event.title}: {event.reason}: {advice.what_helps(event.reason)}")
+        work.say(f"not everything could be removed; trying again ({attempt} of {ATTEMPTS})")
+        # Some of what is in the way goes by itself, a little later.
+        waiting.sleep(waiting.LONGEST)
+        made_by_kubernetes(work)
+        strays(work)
+        empty_bucket(work)
+
+
+def _free(work: Work) -> None:
+    for vpc in work.networks:
+        sweep.interfaces(work.aws, vpc, work.say)
+
+
+def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:
+    """On the last attempt the stack goes without what it cannot remove; the last look finds and names it."""
+    if stack.status != "DELETE_FAILED":
+        return ()
+    described = stacks.resources(work.aws, stack)
+    return tuple(title for title, entry in described.items() if entry["ResourceStatus"] == "DELETE_FAILED")
+
+
+def data(work: Work) -> None:
+    """What cluster.yaml says to delete, where the stack was made to keep it."""
+    for name in sweep.DATA:
+        if getattr(work.spec.destroy, name) == "delete":
+            sweep.data(work.aws, work.spec, name, work.say)
+
+
+def late_logs(work: Work) -> None:
+    """The last words of a control plane may have made their group again."""
+    sweep.log_group(work.aws, work.spec, work.say)
+
+
+STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
+    ("waiting for what is going on", settle),
+    ("protection off", unprotect),
+    ("what is to be kept", keep_data),
+    ("load balancers", made_by_kubernetes),
+    ("nodes", nodes),
+    ("disks", disks),
+    ("stray network interfaces and groups", strays),
+    ("data", empty_bucket),
+    ("cluster, mount targets and network", the_stack),
+    ("data that the stack kept", data),
+    ("logs", late_logs),
+)
+
+
+def clean(work: Work) -> None:
+    """Only what a creation that failed has left: nothing in it was ever used, but what holds something is kept all the same."""
+    stack = work.stack()
+    made = stacks.resources(work.aws, stack) if stack else {}
+    for step in (unprotect, made_by_kubernetes, nodes, strays, the_stack, late_logs):
+        step(work)
+    for name, title in TITLES.items():
+        physical = made.get(title, {}).get("PhysicalResourceId")
+        look, remove = sweep.DATA[name]
+        for thing in [thing for thing in look(work.aws, work.spec) if thing.name == physical]:
+            if not holds_nothing(work.aws, thing):
+                work.say(f"kept: {thing}, with the key to it: it holds something")
+                return
+            work.say(f"removing {thing}")
+            sweep.attempt(partial(remove, work.aws, thing, work.say))
+
+
+# An empty file system is metered with this.
+EMPTY_BYTES = 6144
+
+
+def holds_nothing(aws: Aws, thing: Thing) -> bool:
+    if thing.kind == "bucket":
+        return next(aws.each("s3", "ListObjectVersions", "Versions", Bucket=thing.name), None) is None
+    if thing.kind == "file system":
+        try:
+            found = aws.call("efs", "DescribeFileSystems", FileSystemId=thing.name)["FileSystems"][0]
+        except AwsError:
+            return False
+        return int(found["SizeInBytes"]["Value"]) <= EMPTY_BYTES
+    return True
+
+
+def kubeconfig_client(path: Path, connect: kube.Connect) -> Callable[[], kube.Api | None]:
+    """A client if there is a kubeconfig; destroying needs none."""
+    return lambda: connect(path) if path.exists() else None

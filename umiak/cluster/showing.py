@@ -1,0 +1,110 @@
+"""How `up`, `diff`, `status` and `destroy` print: plain text. Decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from umiak.cluster.cost import Line
+from umiak.cluster.destroy import Remains
+from umiak.cluster.difference import Change
+from umiak.cluster.status import Status
+from umiak.spec.cluster import ClusterSpec, architecture
+
+LONGEST = 60
+_SIGNS = {"add": "+", "change": "~", "remove": "-"}
+
+
+def per_hour(lines: Sequence[Line]) -> str:
+    fixed = [line for line in lines if line.per != "use"]
+    total = sum((line.hourly or Decimal(0) for line in fixed), Decimal(0))
+    unknown = sum(line.hourly is None for line in fixed)
+    currency = next((line.price.currency for line in fixed if line.price), "USD")
+    amount = f"{'$' if currency == 'USD' else currency + ' '}{total:.2f} an hour"
+    return f"at least {amount} ({unknown} prices unknown)" if unknown else amount
+
+
+def plan(spec: ClusterSpec, resources: int, lines: Sequence[Line]) -> str:
+    nodes = spec.nodes
+    kind = "spot" if nodes.spot else "on-demand"
+    cidrs = ", ".join(spec.kubernetes.api_cidrs) or "the VPC only"
+    rows = [
+        ("cluster", f"{spec.name} in {spec.region}, {resources} resources, Kubernetes {spec.kubernetes.version}"),
+        ("nodes", f"{nodes.count} × {' or '.join(nodes.types)}, {kind}, in {spec.zones[0]}"),
+        ("API server", f"reached from {cidrs}"),
+        ("costs", f"{per_hour(lines)}, and what is stored and sent (`umiak cluster cost` shows each line)"),
+    ]
+    return "\n".join(f"{title:<11} {text}" for title, text in rows)
+
+
+def changes(found: Sequence[Change]) -> str:
+    lines = []
+    for change in found:
+        anew = "  (replaced by a new one)" if change.replaced else ""
+        lines.append(f"{_SIGNS[change.action]} {change.title} {change.kind.removeprefix('AWS::')}{anew}")
+        lines += [f"    {where}: {_short(old)} → {_short(new)}" for where, old, new in change.details]
+    return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def next_steps(spec: ClusterSpec, outputs: dict[str, str]) -> str:
+    repository = outputs["ImageRepository"]
+    registry = repository.partition("/")[0]
+    platform = f"linux/{'arm64' if architecture(spec.nodes.types[0]) == 'arm64' else 'amd64'}"
+    return "\n".join(
+        [
+            "",
+            f"cluster {spec.name} is up. Build the training image and push it:",
+            f"  docker build --platform {platform} -f docker/Dockerfile -t {repository}:latest .",
+            f"  aws ecr get-login-password --region {spec.region} |",
+            f"    docker login --username AWS --password-stdin {registry}",
+            f"  docker push {repository}:latest",
+            f"bucket for data: s3://{outputs['Bucket']}",
+            f"next, in this directory: umiak job init --image {repository}:latest",
+        ]
+    )
+
+
+def status(found: Status) -> str:
+    if found.stack is None:
+        return f"cluster {found.name} in {found.region}: not created"
+    since = f", made {found.created:%Y-%m-%d %H:%M} UTC" if found.created else ""
+    rows = [
+        ("stack", found.stack + since),
+        ("resources", ", ".join(f"{n} {word}" for word, n in found.resources.items())),
+    ]
+    rows += [("failed", text) for text in found.failures]
+    if found.control_plane:
+        rows.append(("control plane", f"{found.control_plane}, Kubernetes {found.version}, {found.endpoint}"))
+    for group in found.groups:
+        kinds = " or ".join(group.types)
+        rows.append(("nodes", f"{found.nodes_running} of {group.wanted} run, {kinds}, group {group.status}"))
+        rows += [("", issue) for issue in group.issues]
+    if found.volume:
+        mounts = ", ".join(f"{count} mount targets {state}" for state, count in found.mount_targets.items())
+        rows.append(("volume", f"{found.volume}, {mounts}"))
+    rows += [(title, value) for title, value in (("bucket", found.bucket), ("images", found.images)) if value]
+    if found.per_hour:
+        rows.append(("costs", found.per_hour))
+    head = f"cluster {found.name} in {found.region}"
+    return "\n".join([head, *(f"  {title:<14} {text}" for title, text in rows)])
+
+
+def remains(spec: ClusterSpec, found: Remains) -> str:
+    lines = []
+    if found.kept:
+        lines.append("kept, as cluster.yaml says, and still paid for:")
+        lines += [f"  {thing}" for thing in found.kept]
+    if found.left:
+        lines.append("still there, though it should be gone:")
+        lines += [f"  {thing}{'' if thing.billed else ', not billed'}" for thing in found.left]
+        lines.append("run `umiak cluster destroy` again; if it stays, remove it in the AWS console")
+    else:
+        lines.append(f"nothing else of {spec.name} is left in {spec.region}")
+    return "\n".join(lines)

@@ -1,0 +1,262 @@
+"""The cluster's stack in CloudFormation: looked at, planned, carried out, watched. What to do with it is decided elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import yaml
+
+from umiak.cluster import states, waiting
+from umiak.cluster.aws import Aws, AwsError
+from umiak.errors import RetryError, UmiakError
+
+# Our change sets have this name, by which a stack that is only a plan is known as ours.
+CHANGE_SET = "umiak"
+PLAN_SECONDS, WORK_SECONDS = 300.0, 5400.0
+KIND = "AWS::CloudFormation::Stack"
+_BEGINNINGS = {"REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS"}
+
+
+@dataclass(frozen=True)
+class Stack:
+    id: str
+    name: str
+    status: str
+    ours: bool
+    created: datetime
+    protected: bool = False
+    outputs: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Event:
+    id: str
+    title: str
+    kind: str
+    status: str
+    reason: str
+    time: datetime
+
+    @property
+    def of_stack(self) -> bool:
+        return self.kind == KIND
+
+    @property
+    def is_failure(self) -> bool:
+        """Of a resource, by its own fault."""
+        return self.status.endswith("_FAILED") and not self.of_stack and "cancelled" not in self.reason.lower()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A change set that can be carried out. `changes`: (action, title, type, whether AWS replaces it)."""
+
+    changes: tuple[tuple[str, str, str, bool], ...]
+
+
+def find(aws: Aws, name: str) -> Stack | None:
+    """The stack of that name or id. Ours is known by the metadata in its template, so it may have been deployed by anyone."""
+    try:
+        found = aws.call("cloudformation", "DescribeStacks", StackName=name)["Stacks"][0]
+    except AwsError as error:
+        if error.code == "ValidationError":
+            return None
+        raise
+    status = found["StackStatus"]
+    if status == "DELETE_COMPLETE":
+        return None
+    return Stack(
+        id=found["StackId"],
+        name=found["StackName"],
+        status=status,
+        ours=_is_ours(aws, found["StackName"], status),
+        created=found["CreationTime"],
+        protected=found.get("EnableTerminationProtection", False),
+        outputs={entry["OutputKey"]: entry["OutputValue"] for entry in found.get("Outputs", [])},
+        parameters={entry["ParameterKey"]: entry["ParameterValue"] for entry in found.get("Parameters", [])},
+    )
+
+
+def _is_ours(aws: Aws, name: str, status: str) -> bool:
+    if status == "REVIEW_IN_PROGRESS":
+        return change_set(aws, name) is not None
+    summary = aws.call("cloudformation", "GetTemplateSummary", StackName=name)
+    metadata = json.loads(summary.get("Metadata") or "{}")
+    mine: bool = metadata.get("Umiak", {}).get("Cluster") == name
+    return mine
+
+
+def template(aws: Aws, stack: Stack) -> dict[str, Any]:
+    """The template it was made from, as it was sent."""
+    body = aws.call("cloudformation", "GetTemplate", StackName=stack.id, TemplateStage="Original")["TemplateBody"]
+    parsed: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
+    return parsed
+
+
+def resources(aws: Aws, stack: Stack) -> dict[str, dict[str, Any]]:
+    """By title: what CloudFormation says about each."""
+    answer = aws.call("cloudformation", "DescribeStackResources", StackName=stack.id)
+    return {entry["LogicalResourceId"]: entry for entry in answer["StackResources"]}
+
+
+def change_set(aws: Aws, name: str) -> dict[str, Any] | None:
+    try:
+        return aws.call("cloudformation", "DescribeChangeSet", StackName=name, ChangeSetName=CHANGE_SET)
+    except AwsError as error:
+        if error.code in ("ChangeSetNotFound", "ChangeSetNotFoundException", "ValidationError"):
+            return None
+        raise
+
+
+def discard(aws: Aws, name: str) -> None:
+    """Our change set, if there is one."""
+    if change_set(aws, name) is not None:
+        aws.call("cloudformation", "DeleteChangeSet", StackName=name, ChangeSetName=CHANGE_SET)
+
+
+def plan(aws: Aws, name: str, body: str, parameters: dict[str, str], *, new: bool) -> Planned | None:
+    """A change set for that template; None when there is nothing to change. An old one of ours is replaced."""
+    discard(aws, name)
+    optional = {"OnStackFailure": "ROLLBACK"} if new else {}
+    with _asked_twice("AlreadyExistsException"):
+        aws.call(
+            "cloudformation",
+            "CreateChangeSet",
+            StackName=name,
+            ChangeSetName=CHANGE_SET,
+            ChangeSetType="CREATE" if new else "UPDATE",
+            TemplateBody=body,
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            **optional,
+        )
+    for _ in waiting.pauses(PLAN_SECONDS, "the plan (CloudFormation's change set)"):
+        made = change_set(aws, name)
+        if made is None:
+            raise RetryError(f"the plan for {name} is gone: somebody else works on this stack; try again")
+        if made["Status"] == "CREATE_COMPLETE":
+            return Planned(tuple(_changes(made)))
+        if made["Status"] == "FAILED":
+            reason = made.get("StatusReason", "")
+            discard(aws, name)
+            if "didn't contain changes" in reason or "No updates are to be performed" in reason:
+                return None
+            raise UmiakError(f"CloudFormation cannot plan this: {reason}")
+    raise AssertionError("pauses end with an error")
+
+
+@contextlib.contextmanager
+def _asked_twice(*codes: str) -> Iterator[None]:
+    """When an answer is lost on the way, boto3 asks again, and AWS says that it has done it already."""
+    try:
+        yield
+    except AwsError as error:
+        if error.code not in codes:
+            raise
+
+
+def _changes(made: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
+    for entry in made.get("Changes", []):
+        change = entry["ResourceChange"]
+        replaced = change["Action"] == "Modify" and change.get("Replacement") == "True"
+        yield change["Action"], change["LogicalResourceId"], change["ResourceType"], replaced
+
+
+def newest_event(aws: Aws, stack: str) -> str | None:
+    first = next(aws.each("cloudformation", "DescribeStackEvents", "StackEvents", StackName=stack), None)
+    return first["EventId"] if first else None
+
+
+def execute(aws: Aws, name: str) -> str | None:
+    """Carry the plan out. Gives the last event before that, for `watch`."""
+    before = newest_event(aws, name)
+    # If it was not us who began it, `watch` sees that something goes on, or nothing within its time.
+    with _asked_twice("ChangeSetNotFound", "ChangeSetNotFoundException", "InvalidChangeSetStatus"):
+        aws.call("cloudformation", "ExecuteChangeSet", StackName=name, ChangeSetName=CHANGE_SET)
+    return before
+
+
+def delete(aws: Aws, stack: Stack, retain: tuple[str, ...] = ()) -> str | None:
+    before = newest_event(aws, stack.id)
+    optional: dict[str, Any] = {"RetainResources": list(retain)} if retain else {}
+    aws.call("cloudformation", "DeleteStack", StackName=stack.id, **optional)
+    return before
+
+
+def events(aws: Aws, stack: str, after: str | None) -> list[Event]:
+    """Oldest first: those after an event, or those of what the stack did last."""
+    found = []
+    for entry in aws.each("cloudformation", "DescribeStackEvents", "StackEvents", StackName=stack):
+        if entry["EventId"] == after:
+            break
+        event = Event(
+            entry["EventId"],
+            entry["LogicalResourceId"],
+            entry["ResourceType"],
+            entry["ResourceStatus"],
+            entry.get("ResourceStatusReason", ""),
+            entry["Timestamp"],
+        )
+        found.append(event)
+        if after is None and event.of_stack and event.status in _BEGINNINGS:
+            break
+    return found[::-1]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: str
+    events: tuple[Event, ...]
+
+    @property
+    def first_failure(self) -> Event | None:
+        return next((event for event in self.events if event.is_failure), None)
+
+
+def watch(
+    aws: Aws,
+    stack: str,
+    after: str | None,
+    show: Callable[[Event, datetime | None], None],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Until it is at rest. `show` gets each event and when that resource began; `meanwhile` is done at every look."""
+    seen: list[Event] = []
+    began: dict[str, datetime] = {}
+    patience = waiting.Patience()
+    for moved in waiting.pauses(WORK_SECONDS, f"the stack {stack.rpartition('/')[0].rpartition('/')[2] or stack}"):
+        try:
+            meanwhile()
+            # Only what is new: the event seen last ends the reading.
+            fresh = events(aws, stack, seen[-1].id if seen else after)
+        except RetryError as error:
+            patience.bear(error)
+            continue
+        patience.calm()
+        for event in fresh:
+            if event.status.endswith("_IN_PROGRESS"):
+                began.setdefault(event.title, event.time)
+            show(event, began.get(event.title))
+            if not event.status.endswith("_IN_PROGRESS"):
+                began.pop(event.title, None)
+        seen += fresh
+        if fresh:
+            moved()
+        own = next((event for event in reversed(seen) if event.of_stack), None)
+        if own and not states.at_work(own.status) and own.status != "REVIEW_IN_PROGRESS":
+            return Outcome(own.status, tuple(seen))
+    raise AssertionError("pauses end with an error")
+
+
+def was_whole(aws: Aws, stack: Stack) -> bool:
+    """Whether it has been complete once."""
+    every = aws.each("cloudformation", "DescribeStackEvents", "StackEvents", StackName=stack.id)
+    recent = itertools.islice(every, 5000)
+    return any(entry["ResourceType"] == KIND and entry["ResourceStatus"] in states.WHOLE for entry in recent)

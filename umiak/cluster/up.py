@@ -1,0 +1,229 @@
+"""Bringing a cluster up, or to what cluster.yaml now says: plan, ask, let CloudFormation do it, watch, open the door.
+
+What to do next is read from the stack's status (`states`), never from memory, so the same command goes on from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from umiak.cluster import (
+    access,
+    advice,
+    checks,
+    cost,
+    destroy,
+    difference,
+    kube,
+    showing,
+    stacks,
+    states,
+    tables,
+    template,
+)
+from umiak.cluster.aws import Aws
+from umiak.cluster.checks.account import caller
+from umiak.cluster.difference import Change
+from umiak.cluster.prices import PriceBook
+from umiak.cluster.progress import Progress
+from umiak.cluster.stacks import Outcome, Stack
+from umiak.cluster.states import Step
+from umiak.cluster.talk import Talk
+from umiak.errors import InputError, UmiakError
+from umiak.spec.cluster import ClusterSpec
+
+# A new one in the place of these loses data, or cannot be made beside the old.
+PRECIOUS = {"Bucket", "Cluster", "Images", "Key", "Volume", "Vpc"}
+# More steps than any way through the table has.
+STEPS = 12
+
+
+@dataclass(frozen=True)
+class Up:
+    aws: Aws
+    spec: ClusterSpec
+    talk: Talk
+    book: PriceBook
+    connect: kube.Connect
+    kubeconfig: Path
+    today: date
+
+    def run(self) -> bool:
+        """Whether the cluster is up; False when the answer to a question was no."""
+        self._check()
+        agreed = False
+        for _ in range(STEPS):
+            stack = stacks.find(self.aws, self.spec.name)
+            destroy.refuse_foreign(self.spec, stack)
+            step = self._next(stack)
+            if step is Step.COMPARE and stack:
+                if not self._compare(stack):
+                    return False
+                self._open(stack)
+                return True
+            if step in (Step.CREATE, Step.REPLAN, Step.CLEAN) and not agreed:
+                agreed = self._agree(stack, step)
+                if not agreed:
+                    return False
+            _ACTS[step](self, stack)
+        raise UmiakError(f"the stack {self.spec.name} does not come to rest; look at it with `umiak cluster status`")
+
+    def _check(self) -> None:
+        found = checks.run(self.spec, self.aws, self.today)
+        if any(item.level != "info" for item in found):
+            self.talk.say(tables.findings([item for item in found if item.level != "info"]))
+        if any(item.level == "error" for item in found):
+            raise InputError("the plan cannot work as it is; correct what is listed above and run this again")
+
+    def _next(self, stack: Stack | None) -> Step:
+        status = stack.status if stack else None
+        if status not in states.UP:
+            raise UmiakError(f"the stack {self.spec.name} is {status}, which umiak does not know; wait, or ask AWS")
+        whole = bool(stack) and states.UP[status] is Step.REFUSE and stacks.was_whole(self.aws, stack)  # type: ignore[arg-type]
+        return states.up(status, whole)
+
+    def _agree(self, stack: Stack | None, step: Step) -> bool:
+        lines = cost.planned(self.spec, self.book)
+        self.book.save()
+        if step is Step.CLEAN and stack:
+            self.talk.say(f"the last attempt failed ({stack.status}); what is left of it is removed first")
+            self._tell_failure(Outcome(stack.status, tuple(stacks.events(self.aws, stack.id, None))))
+        built = template.build(self.spec)
+        self.talk.say(showing.plan(self.spec, len(built["Resources"]), lines))
+        return self.talk.agreed(f"Create {self.spec.name} for {showing.per_hour(lines)}?")
+
+    def _create(self, stack: Stack | None) -> None:
+        name, body = self.spec.name, template.text(self.spec)
+        stacks.plan(self.aws, name, body, {"AdminArn": self._admin()}, new=True)
+        after = stacks.execute(self.aws, name)
+        found = stacks.find(self.aws, name)
+        if found is None:
+            raise UmiakError(f"the stack {name} vanished while it was created; run this again")
+        self._watched(found.id, after)
+
+    def _admin(self) -> str:
+        """Who administers the cluster: as cluster.yaml says, or whoever makes it."""
+        if self.spec.kubernetes.admin_arn:
+            return self.spec.kubernetes.admin_arn
+        who = caller(self.aws)
+        if who.principal is None or who.principal.endswith(":root"):
+            raise InputError(
+                f"EKS wants a role or user as administrator, and {who.arn} is neither; "
+                "use other credentials, or name one in kubernetes.admin_arn"
+            )
+        return who.principal
+
+    def _watch(self, stack: Stack | None) -> None:
+        """Somebody, perhaps an earlier run of this command, has begun something."""
+        assert stack is not None
+        self.talk.say(f"the stack is {stack.status}; waiting for it")
+        outcome = stacks.watch(self.aws, stack.id, None, Progress(self.talk.say))
+        self._tell_failure(outcome)
+
+    def _watched(self, stack: str, after: str | None) -> None:
+        """What this run has begun: a failure ends it."""
+        total = len(template.build(self.spec)["Resources"])
+        outcome = stacks.watch(self.aws, stack, after, Progress(self.talk.say, total))
+        if outcome.status in states.FAILED:
+            self._tell_failure(outcome)
+            raise UmiakError(
+                f"{self.spec.name} could not be {'created' if 'UPDATE' not in outcome.status else 'changed'}; "
+                "see above what failed first. When that is put right, the same command cleans up and goes on"
+            )
+
+    def _tell_failure(self, outcome: Outcome) -> None:
+        first = outcome.first_failure
+        if first and outcome.status in states.FAILED:
+            self.talk.say(f"failed first: {first.title} ({first.kind}): {first.reason}")
+            self.talk.say(f"what to do:   {advice.what_helps(first.reason)}")
+
+    def _clean(self, stack: Stack | None) -> None:
+        path = self.kubeconfig
+        work = destroy.Work(self.aws, self.spec, self.talk, destroy.kubeconfig_client(path, self.connect))
+        destroy.clean(work)
+        left = stacks.find(self.aws, self.spec.name)
+        if left:
+            raise UmiakError(
+                f"what is left of the last attempt could not be removed ({left.status}); run `umiak cluster destroy`"
+            )
+
+    def _undo(self, stack: Stack | None) -> None:
+        assert stack is not None
+        self.talk.say(f"the last change failed and was not undone ({stack.status}); going on with that")
+        before = stacks.newest_event(self.aws, stack.id)
+        self.aws.call("cloudformation", "ContinueUpdateRollback", StackName=stack.id)
+        outcome = stacks.watch(self.aws, stack.id, before, Progress(self.talk.say))
+        if outcome.status != "UPDATE_ROLLBACK_COMPLETE":
+            self._tell_failure(outcome)
+            raise UmiakError(f"the last change of {self.spec.name} cannot be undone ({outcome.status}); see above why")
+
+    def _refuse(self, stack: Stack | None) -> None:
+        raise InputError(
+            f"a destroy of {self.spec.name} has begun and is not finished; finish it with `umiak cluster destroy`"
+        )
+
+    def _compare(self, stack: Stack) -> bool:
+        """Bring a whole stack to what cluster.yaml says; False when the answer was no."""
+        wanted = template.build(self.spec)
+        changes = difference.changes(stacks.template(self.aws, stack), wanted)
+        if not changes:
+            self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
+            return True
+        # Who administers it was decided when it was made.
+        parameters = {**stack.parameters}
+        if self.spec.kubernetes.admin_arn:
+            parameters["AdminArn"] = self.spec.kubernetes.admin_arn
+        planned = stacks.plan(self.aws, stack.name, template.text(self.spec), parameters, new=False)
+        if planned is None:
+            self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
+            return True
+        replaced = {title for _, title, _, anew in planned.changes if anew}
+        self.talk.say(showing.changes([replace(c, replaced=c.title in replaced) for c in changes]))
+        if precious := sorted(replaced & PRECIOUS):
+            stacks.discard(self.aws, stack.name)
+            raise InputError(
+                f"this would put a new {', '.join(precious)} in the place of the old, and what is in it would be lost; "
+                "undo that change in cluster.yaml, or destroy the cluster and create it anew"
+            )
+        lines = cost.planned(self.spec, self.book)
+        self.book.save()
+        if not self.talk.agreed(f"Apply? It then costs {showing.per_hour(lines)}."):
+            stacks.discard(self.aws, stack.name)
+            return False
+        self._watched(stack.id, stacks.execute(self.aws, stack.name))
+        return True
+
+    def _open(self, stack: Stack) -> None:
+        """kubeconfig, nodes, the volume, and what to do next."""
+        spec, say = self.spec, self.talk.say
+        found = stacks.find(self.aws, spec.name) or stack
+        access.write(self.aws, spec.name, self.kubeconfig)
+        say(f"wrote {self.kubeconfig}")
+        api = self.connect(self.kubeconfig)
+        if spec.nodes.count:
+            kube.wait_for_nodes(api, spec.nodes.count, not spec.kubernetes.api_cidrs, say)
+        for made in kube.apply(api, found.outputs["VolumeHandle"]):
+            say(f"created {made}")
+        say(showing.next_steps(spec, found.outputs))
+
+
+_ACTS: dict[Step, Callable[[Up, Stack | None], None]] = {
+    Step.CREATE: Up._create,
+    Step.REPLAN: Up._create,
+    Step.WATCH: Up._watch,
+    Step.CLEAN: Up._clean,
+    Step.UNDO: Up._undo,
+    Step.REFUSE: Up._refuse,
+}
+
+
+def differences(aws: Aws, spec: ClusterSpec) -> list[Change] | None:
+    """What `up` would change; None when there is no cluster. Creates nothing, not even a change set."""
+    stack = stacks.find(aws, spec.name)
+    destroy.refuse_foreign(spec, stack)
+    if stack is None or stack.status == "REVIEW_IN_PROGRESS":
+        return None
+    return difference.changes(stacks.template(aws, stack), template.build(spec))
