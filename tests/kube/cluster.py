@@ -197,11 +197,9 @@ def up(owner: record.Process | None = None, webhook: Path | None = None) -> Clus
             home = cache() / f"cluster-{place.number}"
             if home.exists():
                 shutil.rmtree(home)
-            made = tuple(path for path in node_init.PRIVATE if not Path(path).exists())
-            others = [other.made for _, other in record.taken()]
-            record.Record(str(CLONE), str(home), owner, sweep.saved_sysctls(), (others or [made])[0]).write(place)
-            for path in made:
-                Path(path).mkdir(parents=True)
+            record.Record(str(CLONE), str(home), owner, *sweep.machine_before()).write(place)
+            for path in node_init.PRIVATE:
+                Path(path).mkdir(parents=True, exist_ok=True)
             home.mkdir(parents=True)
             if webhook:
                 shutil.copy(webhook, home / "webhook.kubeconfig")

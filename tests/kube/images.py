@@ -22,6 +22,7 @@ from tests.kube import build as binaries_of
 from tests.kube import needs, seed
 from tests.kube.command import run
 from tests.kube.places import CLONE, cache, key
+from tests.kube.sweep import mounts
 from umiak.errors import UmiakError
 
 RUNTIME = "docker.io/umiak/runtime:test"
@@ -181,7 +182,10 @@ def _export(tag: str, name: str) -> str:
     """Copy an image from buildah's storage into the layout: layers as they are, and none that is there already."""
     storage = f"overlay@{_store() / 'storage'}+{_store() / 'run'}"
     copy = ["skopeo", "copy", "--quiet", "--insecure-policy", "--dest-oci-accept-uncompressed-layers"]
-    run(*copy, f"containers-storage:[{storage}]{tag}", f"oci:{layout()}:{name}", timeout=1200)
+    try:
+        run(*copy, f"containers-storage:[{storage}]{tag}", f"oci:{layout()}:{name}", timeout=1200)
+    finally:
+        _unmount()
     index = json.loads((layout() / "index.json").read_text())
     named = "org.opencontainers.image.ref.name"
     found = [each["digest"] for each in index["manifests"] if each.get("annotations", {}).get(named) == name]
@@ -195,9 +199,20 @@ def _buildah(*words: str) -> None:
     storage = ["--root", str(_store() / "storage"), "--runroot", str(_store() / "run"), "--storage-driver", "overlay"]
     command = ["buildah", *storage, *words]
     env = {**os.environ, "TMPDIR": str(scratch)}
-    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+    finally:
+        _unmount()
     if done.returncode:
         raise UmiakError(f"buildah {words[0]} failed: {done.stdout.strip()[-3000:]}")
+
+
+def _unmount() -> None:
+    """The storage library mounts its directory on itself and leaves it so."""
+    for point in mounts(str(_store() / "storage")):
+        run("umount", "--lazy", point)
 
 
 def ensure() -> Image:

@@ -41,7 +41,8 @@ def make(store: Path, layout: Path, binaries: Path, wanted: Mapping[str, str]) -
         for digest in {digest for name in wanted.values() for digest in _layers(layout, name)}:
             run(*ctr, "content", "rm", digest, check=False)
     root.rename(seed)
-    shutil.rmtree(part)
+    for old in (part, *(other for other in store.glob("seed-*") if other != seed)):
+        shutil.rmtree(old, ignore_errors=True)
     print(f"unpacked in {time.monotonic() - began:.0f} s", flush=True)
     return seed
 

@@ -13,12 +13,14 @@ import signal
 import time
 from pathlib import Path
 
-from tests.kube import cgroups, network
+from tests.kube import cgroups, network, node_init
 from tests.kube.command import run
 from tests.kube.places import Place
 from tests.kube.record import Record, read, taken
 from umiak.errors import UmiakError
 
+# Where ip(8) keeps network namespaces; it mounts the directory on itself.
+NETWORKS = Path("/run/netns")
 # The kubelet sets these for the whole machine, where they would outlive it.
 SYSCTLS = (
     "vm/overcommit_memory",
@@ -30,18 +32,21 @@ SYSCTLS = (
 )
 
 
-def saved_sysctls() -> dict[str, str]:
-    """The values to go back to: those another cluster found, if there is one, else those of now."""
+def machine_before() -> tuple[dict[str, str], tuple[str, ...]]:
+    """What to go back to, sysctls and absent directories: as another cluster found it, if there is one, else as it is now."""
     for _, other in taken():
-        return other.sysctls
+        return other.sysctls, other.made
     paths = {name: Path("/proc/sys") / name for name in SYSCTLS}
-    return {name: path.read_text().strip() for name, path in paths.items() if path.exists()}
+    absent = [path for path in node_init.PRIVATE if not Path(path).exists()]
+    if str(NETWORKS) not in mounts(str(NETWORKS)):
+        absent.append(str(NETWORKS))
+    return {name: path.read_text().strip() for name, path in paths.items() if path.exists()}, tuple(absent)
 
 
 def processes(place: Place, node: str = "*") -> set[int]:
     """Those of the whole cluster, or of one node."""
     namespaces = set()
-    for path in Path("/run/netns").glob(place.namespace(node)):
+    for path in NETWORKS.glob(place.namespace(node)):
         with contextlib.suppress(OSError):
             namespaces.add(path.stat().st_ino)
     found = cgroups.processes(place, node)
@@ -94,6 +99,8 @@ def sweep(place: Place) -> None:
         for name, value in record.sysctls.items():
             Path("/proc/sys", name).write_text(value)
         for path in record.made:
+            for point in mounts(path):
+                run("umount", point)
             with contextlib.suppress(OSError):
                 Path(path).rmdir()
     remaining = left(place, record)

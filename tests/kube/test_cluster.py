@@ -187,6 +187,10 @@ time.sleep(600)
     assert _machine() == before
 
 
+def _mounts() -> list[str]:
+    return [line.split()[1] for line in sorted(Path("/proc/mounts").read_text().splitlines())]
+
+
 def _machine() -> dict[str, list[str]]:
     """What a cluster changes on a machine, as names."""
 
@@ -196,7 +200,8 @@ def _machine() -> dict[str, list[str]]:
     return {
         "links": [line.split(":")[1] for line in lines("ip", "-o", "link")],
         "namespaces": lines("ip", "netns", "list"),
-        "mounts": [line.split()[1] for line in sorted(Path("/proc/mounts").read_text().splitlines())],
+        # Another clone may be building images meanwhile.
+        "mounts": [point for point in _mounts() if "/umiak/kube/images-" not in point],
         "routes": lines("ip", "route"),
         "rules": lines("nft", "list", "tables"),
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").glob("*/umk*")),
