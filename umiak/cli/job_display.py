@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from umiak.launch.kube.status import Status
     from umiak.launch.kube.watch import Away, Meter, Price
 
+# Rounds come at a pace that suits a log; all else when it happens.
+ROUND_SECONDS = 15.0
 TOLD = ("pass", "checkpoint", "restart", "note")
 _COLOURS = {"done": "dim", "running": "green", "training": "green", "failed": "red", "stopping": "yellow"}
 
@@ -87,7 +90,7 @@ class _Teller:
         self.console = console
         self._said: set[str] = set()
         self._phases: dict[int, str] = {}
-        self._last = ""
+        self._next = 0.0
 
     def tell(self, state: Status | Away) -> None:
         from umiak.launch.kube.watch import Away
@@ -109,10 +112,10 @@ class _Teller:
             if event.get("event") in TOLD:
                 with contextlib.suppress(KeyError, TypeError):
                     self._once(event_line(event), str(event.get("time", "")))
-        now = text.training(progress)
-        if now and now != self._last:
-            self._print(now)
-        self._last = now
+        if progress.round and time.monotonic() >= self._next:
+            with contextlib.suppress(KeyError, TypeError):
+                self._print(event_line(progress.round))
+            self._next = time.monotonic() + ROUND_SECONDS
         for line in text.failures(state, with_log=False):
             self._once(line)
 
