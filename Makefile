@@ -16,6 +16,7 @@ $(READY): requirements.lock bootstrap.lock pyproject.toml
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock bootstrap.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m umiak.pserver.warm
+	$(BIN)/python -m umiak.paddle_v1.warm
 	$(BIN)/python -c 'from umiak.worker.forked import warm_up; warm_up()'
 	touch $@
 
