@@ -21,14 +21,10 @@ def test_the_hand_written_lstms_compute_what_ours_does() -> None:
     tensors = [torch.randn(shape) for shape in ((11, 4 * 6), (6, 4 * 6), (7 * 6,))]
     grad = torch.randn(11, 6)
     found = []
-    for layer in (
-        lstm.lstm,
-        lstm._packed(lstm._steps),
-        lstm._packed(torch.jit.script(lstm._steps)),
-        lstm.fused(lambda gates: gates),
-    ):
+    scripted = torch.jit.script(lstm._steps)
+    for layer in (ours, lstm._packed(lstm._steps), lstm._packed(scripted), lstm.fused(lambda gates: gates)):
         leaves = [tensor.clone().requires_grad_() for tensor in tensors]
-        out = hand_written(leaves[0], offsets, *leaves[1:])
+        out = layer(leaves[0], offsets, *leaves[1:])
         out.backward(grad)
         found.append([out.detach(), *(leaf.grad for leaf in leaves)])
     for other in found[1:]:
@@ -39,7 +35,7 @@ def test_the_hand_written_lstms_compute_what_ours_does() -> None:
 FC, EMBEDDING, CONV = "___fc_layer_{}__", "___embedding_{}__.w0", "___sequence_conv_pooling_0___conv_fc"
 
 
-def layer(name: str, native: str, inputs: int = 1) -> dict[str, tuple[str, ...]]:
+def linear(name: str, native: str, inputs: int = 1) -> dict[str, tuple[str, ...]]:
     return {
         f"{native}.weight": tuple(f"{name}.w{number}" for number in range(inputs)),
         f"{native}.bias": (f"{name}.wbias",),
@@ -50,16 +46,16 @@ SAME: dict[str, dict[str, tuple[str, ...]]] = {
     "v1-lr": {"words.weight": ("___fc_layer_0__.w0",), "bias": ("___fc_layer_0__.wbias",)},
     "v1-cnn": {
         "words.weight": (EMBEDDING.format(0),),
-        **layer(CONV, "windows.layer"),
-        **layer(FC.format(0), "classes"),
+        **linear(CONV, "windows.layer"),
+        **linear(FC.format(0), "classes"),
     },
     "v1-recommendation": {
         "words.weight": (EMBEDDING.format(0),),
-        **layer(CONV, "title.layer"),
-        **layer(FC.format(0), "genres"),
-        **layer(FC.format(1), "more_genres"),
-        **layer(FC.format(3), "movie_tower", 3),
-        **layer(FC.format(8), "user_tower", 4),
+        **linear(CONV, "title.layer"),
+        **linear(FC.format(0), "genres"),
+        **linear(FC.format(1), "more_genres"),
+        **linear(FC.format(3), "movie_tower", 3),
+        **linear(FC.format(8), "user_tower", 4),
         **{
             key: value
             for number, field, fc in (
@@ -71,7 +67,7 @@ SAME: dict[str, dict[str, tuple[str, ...]]] = {
             )
             for key, value in {
                 f"ids.{field}.weight": (EMBEDDING.format(number),),
-                **layer(FC.format(fc), f"layers.{field}"),
+                **linear(FC.format(fc), f"layers.{field}"),
             }.items()
         },
     },
@@ -91,7 +87,7 @@ def test_the_native_model_with_the_parameters_of_the_config_has_its_loss(workloa
     with torch.no_grad():
         for name, parameter in native.named_parameters():
             value = torch.cat([given[part] for part in SAME[workload][name]])
-            linear = isinstance(native.get_submodule(name.rpartition(".")[0]), torch.nn.Linear)
-            parameter.copy_(value.t() if linear else value)
+            transposed = isinstance(native.get_submodule(name.rpartition(".")[0]), torch.nn.Linear)
+            parameter.copy_(value.t() if transposed else value)
     losses = [float(c.loss(m(batch), batch).detach()) for c, m in zip(configs, (network, native), strict=True)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
