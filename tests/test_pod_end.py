@@ -101,55 +101,11 @@ def test_an_error_of_the_model_in_one_worker_is_told_by_all_with_its_last_lines(
     assert not other["first"] and other["because_of"] == 1 and other["cause"] == blamed["cause"]
 
 
-def test_a_failure_that_repeats_ends_all_pods_with_its_cause(tmp_path: Path) -> None:
-    dies = (
-        "class Dies(Model):\n    def forward(self, batch):\n        import os, signal\n"
-        "        if os.environ['JOB_COMPLETION_INDEX'] == '0':\n            os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        return super().forward(batch)\n"
-    )
-    broken = tmp_path / "broken.py"
-    text = f"{TINY.read_text()}\nimport dataclasses\n{dies}config = dataclasses.replace(config, model=Dies)\n"
-    broken.write_text(text)
-    with job(tmp_path / "job", 2, *FLAGS, config=broken) as pods:
-        pods.start()
-        assert pods.wait() == [1, 1]
-        assert "SIGKILL" in pods.termination(0)["cause"] and "3 times" in pods.termination(0)["cause"]
-        assert pods.termination(1)["because_of"] == 0
-
-
-def test_who_is_missing_is_said_while_waiting_and_at_the_end(pods: Pods) -> None:
-    pods.environment["UMIAK_WAIT_SECONDS"] = "25"
-    pods.start(0)
-    assert pods.wait(seconds=90) == [75]
-    message = pods.termination(0)
-    assert message["cause"] == "worker 1 did not come within 25 s" and message["because_of"] == 1
-    assert any("waiting for worker 1" in event["text"] for event in pods.events(0, "note"))
-
-
 def test_without_a_coordinator_a_pod_ends_and_says_whom_it_waited_for(pods: Pods) -> None:
     pods.environment["UMIAK_WAIT_SECONDS"] = "2"
     pods.start(1)
     assert pods.wait(seconds=60) == [75]
     assert pods.termination(1)["because_of"] == 0 and "worker 0 did not come" in pods.termination(1)["cause"]
-
-
-def test_a_job_without_a_round_says_where_everybody_was_and_ends_with_75(tmp_path: Path) -> None:
-    hangs = (
-        "class Hangs(Model):\n    def forward(self, batch):\n        import time\n        time.sleep(600)\n"
-        "        return super().forward(batch)\n"
-    )
-    config = tmp_path / "hangs.py"
-    text = f"{TINY.read_text()}\nimport dataclasses\n{hangs}config = dataclasses.replace(config, model=Hangs)\n"
-    config.write_text(text)
-    with job(tmp_path / "job", 2, *FLAGS, config=config) as pods:
-        pods.environment["UMIAK_WAIT_SECONDS"] = "25"
-        pods.start()
-        assert pods.wait() == [75, 75]
-        assert "no round for 25 s" in pods.termination(0)["cause"]
-        for index in range(2):
-            stack = (pods.out / f"node_{index}" / "train.log").read_text()
-            assert "most recent call first" in stack and "in forward" in stack
-            assert "most recent call first" in (pods.out / f"node_{index}" / "server.log").read_text()
 
 
 def test_pods_of_another_job_are_refused_and_this_one_goes_on(

@@ -94,7 +94,7 @@ def _main(environment: Environment, lifeline: int) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         _let_go(lifeline)
-        faulthandler.enable()
+        faulthandler.enable(file=2)
         logs.setup(environment.out / "job.log")
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         coordinate(environment, lifeline)

@@ -26,7 +26,7 @@ def main() -> int:
         stream = logs.setup(Path(options.log_file))
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
-    faulthandler.register(signal.SIGUSR1)
+    faulthandler.register(signal.SIGUSR1, file=2)
     try:
         serve(options, lambda: print(json.dumps({"ready": True}), file=answers), sys.stdin.fileno())
     except UmiakError as error:

@@ -98,8 +98,8 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
         out = _tee(log_file) if echo else stream.fileno()
         os.dup2(out, 1)
         os.dup2(out, 2)
-        faulthandler.enable()
-        faulthandler.register(signal.SIGUSR1)
+        faulthandler.enable(file=2)
+        faulthandler.register(signal.SIGUSR1, file=2)
         work(lambda event: _send(reports, event), stop.is_set, stream)
         code = 0
     except UmiakError as error:

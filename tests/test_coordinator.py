@@ -1,0 +1,198 @@
+"""What a coordinator makes of what happens to workers: real supervisors and trainer processes, which only pretend to train."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from umiak.errors import RetryError, UmiakError
+from umiak.wire.address import Address, listen
+from umiak.wire.server import FrameServer
+from umiak.worker.child import Report, TrainerChild
+from umiak.worker.coordinator import Coordinator, Rules
+from umiak.worker.supervisor import Dismissed, Supervisor, WorkerPlan, join
+
+Stop = Callable[[], bool]
+Work = Callable[[int, Report, Stop], None]
+
+
+class Together:
+    """A coordinator in this thread, each supervisor in a thread of its own, trainers as forks that do `work`."""
+
+    def __init__(self, directory: Path, workers: int, work: Work, rules: Rules) -> None:
+        self.directory, self.work = directory, work
+        self.events: list[dict[str, Any]] = []
+        self.ends: dict[str, dict[str, Any] | UmiakError] = {}
+        self.coordinator = Coordinator("job", [True] * workers, lambda: False, self.events.append, rules)
+        self.address = f"unix:{directory}/coordinator"
+        self.server = FrameServer([listen(Address.parse(self.address))], self.coordinator, b"token", None)
+        self.coordinator.server = self.server
+        self.leaving: set[str] = set()
+        self.threads: list[threading.Thread] = []
+
+    def add(self, index: int, name: str = "") -> None:
+        """Start a supervisor; what it was told at the end, or what was raised, is kept under its name."""
+        name = name or str(index)
+        thread = threading.Thread(target=self._supervise, args=(index, name), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def _supervise(self, index: int, name: str) -> None:
+        count = len(self.coordinator.workers)
+        directory = self.directory / f"node_{index}"
+        plan = WorkerPlan(
+            index, count, "job", "token", self.address, count, index, (), None, False, directory, 0, replacements=0
+        )
+
+        def start(note: dict[str, Any], close: list[int]) -> TrainerChild:
+            return TrainerChild(lambda report, stop, _: self.work(index, report, stop), directory / "train.log", close)
+
+        def attend(supervisor: Supervisor) -> None:
+            if name in self.leaving:
+                self.leaving.discard(name)
+                supervisor.say({"type": "leaving"})
+
+        try:
+            self.ends[name] = Supervisor(plan, start, join(plan, None, 10)).run(attend)
+        except UmiakError as error:
+            self.ends[name] = error
+
+    def until(self, condition: Callable[[], Any], seconds: float = 30) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"it does not happen: {self.events[-8:]} {self.ends}"
+            self.server.poll(0.05)
+            self.coordinator.tick()
+
+    def trains(self) -> bool:
+        return self.coordinator.running and any(event["event"] == "round" for event in self.events)
+
+    def close(self) -> None:
+        self.server.close()
+        for thread in self.threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+Start = Callable[..., Together]
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Start]:
+    made: list[Together] = []
+
+    def start(workers: int, work: Work, rules: Rules | None = None) -> Together:
+        made.append(Together(tmp_path, workers, work, rules or Rules(3)))
+        for index in range(workers):
+            made[-1].add(index)
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def rounds(index: int, report: Report, stop: Stop) -> None:
+    """Trains until it is told to stop."""
+    number = 0
+    while not stop():
+        number += 1
+        report({"event": "round", "round": number})
+        time.sleep(0.05)
+    raise RetryError("stopped with a checkpoint")
+
+
+def test_a_stop_waits_for_the_trainer_that_writes_the_checkpoint(together: Start, tmp_path: Path) -> None:
+    def work(index: int, report: Report, stop: Stop) -> None:
+        try:
+            rounds(index, report, stop)
+        finally:
+            if index == 0:
+                time.sleep(3)
+                (tmp_path / "committed").touch()
+
+    job = together(2, work)
+    job.until(job.trains)
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 2)
+    assert (tmp_path / "committed").exists(), "trainer 0 was killed while it wrote"
+    assert job.coordinator.result == (75, "stopped with a checkpoint")
+
+
+def test_one_that_leaves_is_let_go_after_the_stop_and_the_others_begin_again_with_its_successor(
+    together: Start,
+) -> None:
+    job = together(3, rounds, Rules(0))
+    job.until(job.trains)
+    job.leaving.add("1")
+    job.until(lambda: "1" in job.ends)
+    end = job.ends["1"]
+    assert isinstance(end, dict) and end["code"] == 75 and "stopped with a checkpoint" in end["message"]
+    assert job.coordinator.result is None and set(job.ends) == {"1"}
+    job.events.clear()
+    job.add(1, "successor")
+    job.until(job.trains)
+    assert job.coordinator.generation == 1 and job.coordinator.restarts == 0, "it counts as no failure"
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 4)
+
+
+def test_with_worker_0_the_coordinator_leaves_and_nobody_else(together: Start) -> None:
+    job = together(2, rounds)
+    job.until(job.trains)
+    job.leaving.add("0")
+    job.until(lambda: "0" in job.ends)
+    assert job.coordinator.moving and job.coordinator.result is not None
+    assert "1" not in job.ends, "the other was told to end, too"
+
+
+def test_of_two_with_one_place_the_newer_stays_and_the_older_is_told(together: Start) -> None:
+    job = together(2, rounds)
+    job.until(job.trains)
+    job.add(1, "newer")
+    job.until(lambda: "1" in job.ends)
+    assert isinstance(job.ends["1"], Dismissed) and job.ends["1"].exit_code == 75
+    job.events.clear()
+    job.until(job.trains)
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 3)
+
+
+def test_without_a_round_everybody_writes_its_stacks_and_the_job_ends(together: Start, tmp_path: Path) -> None:
+    def hangs(index: int, report: Report, stop: Stop) -> None:
+        time.sleep(600)
+
+    job = together(2, hangs, Rules(3, wait_seconds=2, stall_ends=True))
+    job.until(lambda: len(job.ends) == 2)
+    assert job.coordinator.result is not None and job.coordinator.result[0] == 75
+    assert "no round for 2 s" in job.coordinator.result[1]
+    for index in range(2):
+        stack = (tmp_path / f"node_{index}" / "train.log").read_text()
+        assert "most recent call first" in stack and "in hangs" in stack
+
+
+def test_a_failure_that_repeats_is_told_to_all_with_its_last_lines(together: Start) -> None:
+    def fails(index: int, report: Report, stop: Stop) -> None:
+        if index == 1:
+            raise RuntimeError("column 7 is empty")
+        rounds(index, report, stop)
+
+    job = together(2, fails, Rules(10))
+    job.until(lambda: len(job.ends) == 2)
+    for end in job.ends.values():
+        assert isinstance(end, dict) and end["code"] == 1 and "it failed 3 times" in end["message"]
+        assert end["cause"]["worker"] == 1 and "column 7 is empty" in end["cause"]["log"]
+    assert job.coordinator.restarts == 2
+
+
+def test_who_does_not_come_is_named(tmp_path: Path) -> None:
+    job = Together(tmp_path, 3, rounds, Rules(3, wait_seconds=1))
+    job.add(1)
+    job.until(lambda: job.coordinator.result)
+    assert job.coordinator.result == (75, "worker 0, 2 did not come within 1 s")
+    job.close()
