@@ -168,3 +168,34 @@ def test_a_whole_bench_writes_its_figures_and_a_plot(tmp_path: Path, capsys: pyt
 def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli(["bench", "crt"]) == 2
     assert "write one of recommendation, ctr" in capsys.readouterr().err
+
+
+def test_one_of_paddles_settings_is_enough_once_the_faster_is_known() -> None:
+    measured = Measured("ctr", {"paddle": runs(10, 12), "paddle-as-shipped": runs(20), "umiak": runs(1, 1)})
+    assert driver.slower_paddle(measured) is None
+    measured.runs["paddle-as-shipped"] = runs(20, 9)
+    assert driver.slower_paddle(measured) == "paddle"
+    del measured.runs["paddle"]
+    assert driver.slower_paddle(measured) is None
+
+
+def test_a_round_in_which_the_whole_machine_was_slow_does_not_move_the_points_of_scale() -> None:
+    moods = [1.0, 1.6, 1.0, 0.8, 1.3]
+    times = {("ctr", workers, "umiak"): [workers * mood for mood in moods] for workers in scale.MEASURED}
+    times["ctr", 6, "umiak"][0] *= 1.5
+    found = scale.steady(times)
+    assert found["ctr", 6, "umiak"] / found["ctr", 1, "umiak"] == pytest.approx(6)
+
+
+def test_a_table_that_grew_is_checkpointed_and_restored_while_it_trains(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "umiak.cli.main", "bench", "capacity", "--rows=1000000", "--seconds=2"]
+    done = subprocess.run([*command, "--json=capacity.json"], cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads((tmp_path / "capacity.json").read_text())
+    assert found["rows"] == 1_000_000
+    assert found["checkpoint_gb"] == pytest.approx(1e-9 * 1_000_000 * (8 + 4 + 2 * 4 * 16), rel=0.01)
+    assert 0.14 < found["servers_gb_alone"] <= found["servers_gb"] < 1.5
+    assert 0 < found["round_seconds"] <= found["longest_round_seconds"]
+    assert found["restore_gb_per_s"] > 0 and found["disk_gb_per_s"] > 0
+    assert "1,000,000 rows of 16 with AdaGrad over 3 servers" in done.stdout
+    assert not list((tmp_path / ".cache/bench").iterdir())

@@ -22,6 +22,8 @@ def bench(settings: Settings) -> int:
         paddle.install()
     if settings.workload == "scale":
         return _scale(settings)
+    if settings.workload == "capacity":
+        return _capacity(settings)
     figures: list[report.Figure] = []
     notes: list[str] = []
     for workload in GROUPS[settings.workload]:
@@ -36,6 +38,15 @@ def bench(settings: Settings) -> int:
 
         draw(figures, settings.plot)
         print(settings.plot)
+    return 0
+
+
+def _capacity(settings: Settings) -> int:
+    from umiak.bench import capacity
+
+    outcome = capacity.measure(settings.rows, settings.seconds, say)
+    print(capacity.report(outcome))
+    _write(settings, [capacity.to_json(outcome)])
     return 0
 
 

@@ -13,15 +13,19 @@ messages. Errors count relative to the measured time, or slow workloads would de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
-from umiak.bench import driver
+from umiak.bench import driver, workloads
 from umiak.bench.driver import Say
+from umiak.errors import UmiakError
 
 WORKLOADS = ("quick_start", "ctr")
 MEASURED = (1, 2, 3, 6)
@@ -29,6 +33,9 @@ FITTED = (1, 2, 3)
 PREDICTED = (10, 30, 100, 300, 1000)
 TOLERANCE = 0.15
 PARALLEL_STEP = 0.05
+
+Case = tuple[str, int, str]
+"""Workload, workers, system."""
 
 
 @dataclass(frozen=True)
@@ -126,16 +133,39 @@ def _not_negative(rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, flo
 
 
 def measure(rounds: int, seconds: float, say: Say) -> list[Point]:
+    """Every size in every round, so that all see the same moods of the machine."""
+    cases = [(name, workers, system) for name in WORKLOADS for workers in MEASURED for system in ("limit", "umiak")]
+    runs: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
+    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch:
+        for name, workers in product(WORKLOADS, MEASURED):
+            data = Path(scratch, f"{name}-{workers}")
+            data.mkdir()
+            workloads.write(workloads.WORKLOADS[name], workers, data)
+        for number in range(rounds):
+            for name, workers, system in cases:
+                result = driver.once(name, system, seconds, workers, Path(scratch, f"{name}-{workers}"))
+                if "failed" in result:
+                    raise UmiakError(f"{name}, {system} with {workers} workers: {result['failed']}")
+                runs[name, workers, system].append(result)
+                took, others = 1e3 / result["rounds_per_s"], result["others"]
+                say(
+                    f"{name} {system:<6} {workers} workers {number + 1}/{rounds} {took:9.2f} ms a round, others {others:.0%}"
+                )
+    took = steady({case: [1 / run["rounds_per_s"] for run in found] for case, found in runs.items()})
     points = []
-    for workload in WORKLOADS:
-        for workers in MEASURED:
-            measured = driver.measure(workload, ("limit", "umiak"), rounds, seconds, say, workers)
-            limits = measured.runs["limit"]
-            size = limits[0]["sent_per_round"] + limits[0]["received_per_round"]
-            for system, bytes_ in (("limit", 0.0), ("umiak", size)):
-                took = median(1 / run["rounds_per_s"] for run in measured.runs[system])
-                points.append(Point(workload, workers, took, bytes_))
+    for name, workers, system in cases:
+        alone = runs[name, workers, "limit"][0]
+        size = alone["sent_per_round"] + alone["received_per_round"] if system == "umiak" else 0.0
+        points.append(Point(name, workers, took[name, workers, system], size))
     return points
+
+
+def steady(times: Mapping[Case, Sequence[float]]) -> dict[Case, float]:
+    """The median of each case, after what made a whole round faster or slower than the others was taken out of it."""
+    medians = {case: median(found) for case, found in times.items()}
+    rounds = range(min(len(found) for found in times.values()))
+    moods = [median(found[number] / medians[case] for case, found in times.items()) for number in rounds]
+    return {case: median(found[number] / moods[number] for number in rounds) for case, found in times.items()}
 
 
 def check(points: Sequence[Point], costs: Costs) -> list[tuple[Point, float]]:

@@ -262,7 +262,8 @@ def collect(
         if where != 0 and (where > 0) == with_row:
             ids[n] = keys[at, 0]
             numbers[n] = where - 1 if with_row else waiting[-1 - where, TOUCHES]
-            passes[n] = cells[at, PASS]
+            if cells[at, PASS] != 0:
+                passes[n] = cells[at, PASS]
             n += 1
 
 

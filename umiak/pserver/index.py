@@ -230,11 +230,13 @@ class RowIndex:
         return self._collect(self.waiting, False)
 
     def _collect(self, size: int, with_row: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        ids, numbers, passes = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
+        ids, numbers, passes = np.empty(size, np.int64), np.empty(size, np.int32), np.zeros(size, np.int32)
         self._carry_all()
         cells.collect(*self._views, self._tickets()[1], with_row, ids, numbers, passes)
+        # A writer has little memory beside that of its server: nothing is copied that need not be.
         order = np.argsort(ids)
-        return ids[order], numbers[order], passes[order]
+        ids.sort()
+        return ids, numbers[order], passes[order] if self.track_passes else passes
 
     def mark(self, ids: np.ndarray, passes: np.ndarray, touches: np.ndarray) -> None:
         """Set what `sorted` or `sorted_waiting` told of ids that are known by now."""

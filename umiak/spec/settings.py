@@ -68,6 +68,7 @@ class Settings:
     json: Path | None = None
     plot: Path | None = None
     paddle: bool = False
+    rows: int = 50_000_000
     network_gbit: float = 10.0
     network_us: float = 50.0
 
@@ -93,7 +94,7 @@ RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
 BENCH = ("bench",)
 SHOW = ("show",)
-WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "paddle_v1", "all")
+WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "capacity", "paddle_v1", "all")
 
 PADDLE_VERSIONS = ("0.9", "0.10")
 
@@ -153,6 +154,7 @@ FLAGS = {
     "json": Flag("a file for the figures", BENCH),
     "plot": Flag("a PNG for the figures", BENCH),
     "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)", BENCH),
+    "rows": Flag("capacity: how many rows the table grows to", BENCH, minimum=1_000_000),
     "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", BENCH, minimum=1),
     "network_us": Flag("scale: how long it takes one way, in microseconds", BENCH, minimum=0),
 }
