@@ -1,13 +1,11 @@
 """How the values a provider yields for one slot become a column of a batch.
 
-A column is checked as a whole, which is fast; `complaint` then finds out what is wrong with a single value.
+A column checks just enough to be sure; `complaint` then finds out what is wrong with a single value.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from itertools import chain
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,53 +18,84 @@ WEIGHTS = ".weights"
 """Ends the name of the second column of a sparse vector with values."""
 
 
-def columns(name: str, kind: InputType, values: Sequence[Any]) -> dict[str, Any]:
-    """The column of these values, one per sample; for a sparse vector with values the weights beside it.
+class Wrong(Exception):
+    """An id that is out of range: the place of its sample among those added, and the id."""
 
-    Raises TypeError, ValueError or OverflowError if one of them is not of the kind.
-    """
-    levels = []
-    found: list[Any]
-    for _ in range(kind.seq_type):
-        values, offsets = _opened(values)
-        levels.append(offsets)
-    if kind.type == DataType.Dense:
-        found = [_dense(values, kind.dim)]
-    elif kind.type == DataType.Index:
-        found = [_ids(values, kind.dim)]
-    else:
-        flat, offsets = _opened(values)
-        if kind.type == DataType.SparseNonValue:
-            found = [Ragged(_ids(flat, kind.dim), offsets)]
+    def __init__(self, place: int, wrong: int) -> None:
+        super().__init__(place, wrong)
+        self.place, self.id = place, wrong
+
+
+class Column:
+    """One slot of many samples, laid end to end as they come: a value is used while it is still in the cache."""
+
+    def __init__(self, kind: InputType) -> None:
+        self.kind = kind
+        sparse = kind.type in (DataType.SparseNonValue, DataType.SparseValue)
+        self._lengths = [array("q") for _ in range(kind.seq_type + sparse)]
+        self._ids = array("q")
+        self._floats = array("f")
+        self._lists_of_ids = (
+            len(self._lengths) == 1 and kind.type != DataType.Dense and kind.type != DataType.SparseValue
+        )
+
+    def add(self, value: Any) -> None:
+        """Take the value of one more sample; TypeError, ValueError or OverflowError if it is not of the kind."""
+        if self._lists_of_ids:
+            self._lengths[0].append(len(value))
+            # Unlike NumPy, array refuses what is not a whole number.
+            if type(value) is list:
+                self._ids.fromlist(value)
+            else:
+                self._ids.extend(value)
         else:
-            ids, weights = zip(*flat, strict=True) if flat else ((), ())
-            found = [Ragged(_ids(ids, kind.dim), offsets), Ragged(np.frombuffer(array("f", weights), "f"), offsets)]
-    for offsets in reversed(levels):
-        found = [Ragged(part, offsets) for part in found]
-    return dict(zip((name, name + WEIGHTS), found, strict=False))
+            self._add(value, 0)
+
+    def _add(self, value: Any, level: int) -> None:
+        if level < len(self._lengths):
+            self._lengths[level].append(len(value))
+        if level < self.kind.seq_type:
+            for item in value:
+                self._add(item, level + 1)
+        elif self.kind.type == DataType.Index:
+            self._ids.append(value)
+        elif self.kind.type == DataType.SparseNonValue:
+            self._ids.extend(value)
+        elif self.kind.type == DataType.SparseValue:
+            for number, weight in value:
+                self._ids.append(number)
+                self._floats.append(weight)
+        else:
+            flat = value.ravel() if isinstance(value, np.ndarray) else value
+            if len(flat) != self.kind.dim:
+                raise ValueError
+            self._floats.extend(flat)
+
+    def finish(self, name: str) -> dict[str, Any]:
+        """The column; of a sparse vector with values, the weights beside it. Raises Wrong."""
+        offsets = [_offsets(lengths) for lengths in self._lengths]
+        ids = np.frombuffer(self._ids, np.int64) if self._ids else np.empty(0, np.int64)
+        floats = np.frombuffer(self._floats, np.float32) if self._floats else np.empty(0, np.float32)
+        if ids.size and (ids.min() < 0 or ids.max() >= self.kind.dim):
+            place = int(np.argmax((ids < 0) | (ids >= self.kind.dim)))
+            wrong = int(ids[place])
+            for inner in reversed(offsets):
+                place = int(np.searchsorted(inner, place, "right")) - 1
+            raise Wrong(place, wrong)
+        dense = self.kind.type == DataType.Dense
+        found: list[Any] = [floats.reshape(-1, self.kind.dim) if dense else ids]
+        if self.kind.type == DataType.SparseValue:
+            found.append(floats)
+        for inner in reversed(offsets):
+            found = [Ragged(part, inner) for part in found]
+        return dict(zip((name, name + WEIGHTS), found, strict=False))
 
 
-def _opened(values: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
-    """Lists laid end to end, and where each begins."""
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(list(map(len, values)), out=offsets[1:])
-    return list(chain.from_iterable(values)), offsets
-
-
-def _ids(values: Sequence[Any], dim: int) -> np.ndarray:
-    # Unlike NumPy, array refuses what is not a whole number.
-    ids = np.frombuffer(array("q", values), np.int64)
-    if ids.size and (ids.min() < 0 or ids.max() >= dim):
-        raise ValueError
-    return ids
-
-
-def _dense(values: Sequence[Any], dim: int) -> np.ndarray:
-    rows = [value.ravel() if isinstance(value, np.ndarray) else value for value in values]
-    flat, offsets = _opened(rows)
-    if (np.diff(offsets) != dim).any():
-        raise ValueError
-    return np.frombuffer(array("f", flat), np.float32).reshape(len(values), dim)
+def _offsets(lengths: array[int]) -> np.ndarray:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    if lengths:
+        np.cumsum(np.frombuffer(lengths, np.int64), out=offsets[1:])
+    return offsets
 
 
 def complaint(kind: InputType, value: Any, strict: bool = False, level: int | None = None) -> str | None:
@@ -104,7 +133,11 @@ def _listed(value: Any, wants: str) -> str | None:
 def _id(kind: InputType, value: Any) -> str | None:
     if not isinstance(value, Integral):
         return f"is or holds {_told(value)} where {kind} wants whole numbers"
-    return None if 0 <= value < kind.dim else f"has the id {value}, which is not within 0 … {kind.dim - 1} of {kind}"  # type: ignore[operator]
+    return None if 0 <= int(value) < kind.dim else out_of_range(kind, int(value))
+
+
+def out_of_range(kind: InputType, value: int) -> str:
+    return f"has the id {value}, which is not within 0 … {kind.dim - 1} of {kind}"
 
 
 def _numbers(kind: InputType, value: Any) -> str | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +21,14 @@ from umiak.data.usercode import invoke, run
 from umiak.errors import InputError
 from umiak.paddle_v1.input_types import InputType
 from umiak.paddle_v1.provider import CacheType, DataProvider, log
-from umiak.paddle_v1.slots import columns, complaint
+from umiak.paddle_v1.slots import Column, Wrong, complaint, out_of_range
 from umiak.spec.config import Shard
 
-CHUNK = 8192
-"""How many samples are held as Python objects before they become arrays."""
+CHUNK = 65_536
+"""After how many samples their ids are looked at, so that a wrong one is told before all files are read."""
 
-
-class Sample(NamedTuple):
-    """What a provider yielded, its slots in the config's order, and where: a number counts from 0 within its file."""
-
-    file: str
-    number: int
-    slots: Sequence[Any]
-    weight: int
+Sample = tuple[str, int, Sequence[Any], int]
+"""The file, the number within it from 0, the slots in the config's order, and the weight of what a provider yielded."""
 
 
 class Whole(NamedTuple):
@@ -72,9 +66,7 @@ class ProviderSource:
         """
         files = self.provider.file_list
         for file in [*files[:1], *(file for file in files[1:] if not Path(file).exists())]:
-            for sample in self._samples_of(file):
-                self._table([sample])
-                break
+            self._gathered(islice(self._samples_of(file), 1))
 
     def _from_memory(self, size: int, shard: Shard, seed: int | None, start: int) -> Iterator[dict[str, Any]]:
         """Batches of all samples, which are read first."""
@@ -106,16 +98,9 @@ class ProviderSource:
             np.random.seed(1)
         parts: list[Columns] = []
         weights: list[int] = []
-        waiting: list[Sample] = []
-        for sample in self._samples(shard, None):
-            waiting.append(sample)
-            if len(waiting) == CHUNK:
-                weights += [kept.weight for kept in waiting]
-                parts.append(self._table(waiting))
-                waiting = []
-        if waiting:
-            weights += [kept.weight for kept in waiting]
-            parts.append(self._table(waiting))
+        samples = self._samples(shard, None)
+        while some := self._gathered(islice(samples, CHUNK), weights):
+            parts.append(some)
         if not parts:
             return None
         return Whole(Columns.concat(parts), np.array(weights) if self.provider.calc_batch_size else None)
@@ -133,7 +118,7 @@ class ProviderSource:
             if more and held < least:
                 for sample in samples:
                     pool.append(sample)
-                    held += sample.weight
+                    held += sample[3]
                     if held >= most:
                         break
                 else:
@@ -141,9 +126,11 @@ class ProviderSource:
             batch = self._draw(pool, size, draw)
             if not batch:
                 return
-            held -= sum(sample.weight for sample in batch)
+            held -= sum(sample[3] for sample in batch)
             if number >= start:
-                yield self._table(batch).take(np.arange(len(batch)))
+                table = self._gathered(batch)
+                assert table is not None
+                yield {name: table[name] for name in table.names}
             number += 1
 
     def _draw(self, pool: deque[Sample], size: int, draw: np.random.Generator | None) -> list[Sample]:
@@ -154,10 +141,10 @@ class ProviderSource:
                 # The chosen one takes the front place, from where it can be taken at once.
                 chosen = int(draw.integers(len(pool)))
                 pool[0], pool[chosen] = pool[chosen], pool[0]
-            if batch and not self.provider.can_over_batch_size and weight + pool[0].weight > size:
+            if batch and not self.provider.can_over_batch_size and weight + pool[0][3] > size:
                 break
             sample = pool.popleft()
-            weight += sample.weight
+            weight += sample[3]
             batch.append(sample)
         return batch
 
@@ -179,7 +166,7 @@ class ProviderSource:
     def _samples_of(self, file: str) -> Iterator[Sample]:
         provider, names = self.provider, tuple(self.kinds)
         single, by_name = len(names) == 1, provider.by_name
-        weigh, checks = provider.calc_batch_size, provider.check and provider.check_fail_continue
+        weigh, checks = provider.calc_batch_size, provider.check
         weight = 1
         for number, yielded in enumerate(run(provider.generator, provider, file)):
             if isinstance(yielded, dict):
@@ -199,32 +186,41 @@ class ProviderSource:
                 )
             if weigh is not None:
                 weight = _whole(invoke(weigh, slots), f"{self._where(file, number)}: calc_batch_size")
-            sample = Sample(file, number, slots, weight)
-            if checks and (wrong := self._complaint(sample)):
+            if checks and (wrong := self._complaint(file, number, slots)):
+                if not provider.check_fail_continue:
+                    raise InputError(wrong)
                 log.warning("%s: it is left out", wrong)
                 continue
-            yield sample
+            yield file, number, slots, weight
 
-    def _table(self, samples: Sequence[Sample]) -> Columns:
+    def _gathered(self, samples: Iterable[Sample], weights: list[int] | None = None) -> Columns | None:
+        """The table of some samples, None of none; their weights are added to `weights`."""
+        made = [Column(kind) for kind in self.kinds.values()]
+        takers = [column.add for column in made]
+        places: list[tuple[str, int]] = []
+        for file, number, slots, weight in samples:
+            try:
+                for take, value in zip(takers, slots, strict=True):
+                    take(value)
+            except (TypeError, ValueError, OverflowError) as error:
+                wrong = self._complaint(file, number, slots) or f"{self._where(file, number)} cannot be used: {error}"
+                raise InputError(wrong) from error
+            places.append((file, number))
+            if weights is not None:
+                weights.append(weight)
         found: dict[str, Any] = {}
-        try:
-            for place, (name, kind) in enumerate(self.kinds.items()):
-                found |= columns(name, kind, [sample.slots[place] for sample in samples])
-        except (TypeError, ValueError, OverflowError) as error:
-            for sample in samples:
-                if wrong := self._complaint(sample):
-                    raise InputError(wrong) from None
-            raise InputError(f"{self.name}: a sample of {samples[0].file} cannot be used: {error}") from error
-        if self.provider.check:
-            for sample in samples:
-                if wrong := self._complaint(sample):
-                    raise InputError(wrong)
-        return Columns(found)
+        for (name, kind), column in zip(self.kinds.items(), made, strict=True):
+            try:
+                found |= column.finish(name)
+            except Wrong as error:
+                where = self._where(*places[error.place])
+                raise InputError(f"{where}: slot {name!r} {out_of_range(kind, error.id)}") from None
+        return Columns(found) if places else None
 
-    def _complaint(self, sample: Sample) -> str | None:
-        for (name, kind), value in zip(self.kinds.items(), sample.slots, strict=True):
+    def _complaint(self, file: str, number: int, slots: Sequence[Any]) -> str | None:
+        for (name, kind), value in zip(self.kinds.items(), slots, strict=True):
             if wrong := complaint(kind, value, strict=self.provider.check):
-                return f"{self._where(sample.file, sample.number)}: slot {name!r} {wrong}"
+                return f"{self._where(file, number)}: slot {name!r} {wrong}"
         return None
 
     def _where(self, file: str, number: int) -> str:
