@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 OUT = Path("out") / "paddle_v1"
-CLASSIFIERS = {"lr": 4, "emb": 3, "cnn": 2, "lstm": 4, "bidi-lstm": 4, "db-lstm": 6, "resnet-lstm": 4}
+CLASSIFIERS = {"lr": 3, "emb": 3, "cnn": 2, "lstm": 2, "bidi-lstm": 2, "db-lstm": 2, "resnet-lstm": 2}
 """The configs of quick_start, and after how many passes they are measured: the data are few, and they soon know them by heart."""
 RECOMMENDATION, PASSES = "recommendation", 5
 

@@ -10,7 +10,7 @@ sources('dataprovider_emb', words, predict)
 
 settings(
     batch_size=1 if predict else 32,
-    learning_rate=2e-3,
+    learning_rate=1e-3,
     learning_method=AdamOptimizer(),
     regularization=L2Regularization(8e-4),
     gradient_clipping_threshold=25)
