@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from umiak import logs
@@ -24,7 +25,7 @@ from umiak.pod.environment import Environment
 from umiak.pod.heart import Heart
 from umiak.pod.lead import Lead
 from umiak.pod.report import Outcome
-from umiak.spec.load import Loaded, load
+from umiak.spec.load import Loaded, load, settled
 from umiak.wire import credentials
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.conclusion import conclude
@@ -153,7 +154,7 @@ class Pod:
             insecure=False,
             directory=env.directory,
             log_period_server=settings.log_period_server,
-            replacements=settings.max_restarts if settings.mode == "async" else 0,
+            replacements=0,
             beside=tuple(f"unix:{sockets}/service-{number}" for number in numbers),
             echo=True,
         )
@@ -228,7 +229,10 @@ class Pod:
             log.info("staged %d files of shard %d from %s", files, env.index, env.shards)
         self._phase("loading")
         assert env.settings.config is not None
-        return load(Path.cwd() / env.settings.config, env.settings.config_args, env.settings)
+        loaded = load(Path.cwd() / env.settings.config, env.settings.config_args, env.settings)
+        for text in loaded.notes if env.index == 0 else ():
+            report.emit({"event": "note", "text": text})
+        return loaded
 
     def _confess(self, channel: Channel, error: UmiakError) -> Outcome:
         """Tell the others why this worker cannot take part; the coordinator says what follows."""
@@ -246,8 +250,10 @@ class Pod:
         return own
 
     def _obey(self, plan: WorkerPlan, channel: Channel) -> Outcome:
-        loaded, settings = self.loaded, self.env.settings
+        loaded = self.loaded
         assert loaded is not None
+        settings = settled(loaded, self.env.settings)
+        plan = replace(plan, replacements=settings.max_restarts if settings.mode == "async" else 0)
         supervisor = Supervisor(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close), channel)
         self._supervisor, self._may_leave, self._said = supervisor, False, False
         try:
