@@ -91,7 +91,9 @@ def left(api: Api, namespace: str, name: str) -> list[str]:
 def wipe(api: Api, namespace: str, claim: str, where: str, image: str) -> None:
     """Delete a directory on the volume, and the one around it if nothing else is in there."""
     parent = where.partition("/")[0]
-    script = f"rm -rf {VOLUME}/{where} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
+    # The pod stays while there is something to remove, however long that takes.
+    awake = f"while kill -0 $! 2>/dev/null; do touch {visitor.ALIVE}; sleep 0.2; done; wait $!"
+    script = f"rm -rf {VOLUME}/{where} & {awake} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
     with visitor.visit(api, namespace, claim, image, writable=True) as visit:
         for _ in visit.run(["sh", "-c", script]):
             pass

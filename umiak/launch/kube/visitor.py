@@ -1,6 +1,6 @@
 """A short-lived pod that mounts a volume, so that a client far away can look at it, read it, or clear it.
 
-It is always deleted: here when the visit is over, and by itself if this process dies, because it ends two minutes after
+It is always deleted: here when the visit is over, and by itself if this process dies, because it ends a minute after
 the last command in it and its Job is then removed by Kubernetes.
 """
 
@@ -24,7 +24,7 @@ ALIVE = "/tmp/alive"
 START_SECONDS = 180.0
 POLL_SECONDS = 0.3
 # Commands in the pod touch the file while they work: umiak/pod/files.py.
-_WAIT = f'touch {ALIVE}; while [ -n "$(find {ALIVE} -mmin -2)" ]; do sleep 2; done'
+_WAIT = f"touch {ALIVE}; while [ $(($(date +%s) - $(stat -c %Y {ALIVE}))) -lt 60 ]; do sleep 1; done"
 _NEVER_STARTS = ("ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff", "CreateContainerConfigError")
 
 
