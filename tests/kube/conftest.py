@@ -5,6 +5,7 @@ A cluster that was started by hand (`python -m tests.kube up`) is used and left 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -43,8 +44,10 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
 @pytest.fixture(scope="session")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The snapshots that the small config gives as processes of this machine: what pods give must be the same bytes."""
-    out = tmp_path_factory.mktemp("local") / "out"
-    umiak("train", TINY, "--workers", str(WORKERS), "--passes", str(PASSES), "--out", out)
+    directory = tmp_path_factory.mktemp("local")
+    out, config = directory / "out", directory / "config.py"
+    shutil.copy(TINY, config)
+    umiak("train", config, "--workers", str(WORKERS), "--passes", str(PASSES), "--out", out)
     found = snapshot_bytes(out)
     assert found
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.kube.images import RUNTIME
 from tests.kube.namespace import Namespace
-from tests.processes import TINY, umiak
+from tests.processes import TINY, snapshot_bytes, umiak
 
 WORKERS = 3
 PASSES = 3
@@ -70,6 +70,12 @@ class TrainingJob:
     @property
     def output(self) -> Path:
         return self.namespace.volume / self.name / "output"
+
+    def assert_same(self, expected: dict[str, bytes]) -> None:
+        """Every snapshot of the job has the bytes expected."""
+        found = snapshot_bytes(self.output)
+        assert sorted(found) == sorted(expected)
+        assert [name for name in found if found[name] != expected[name]] == []
 
     def events(self, worker: int = 0) -> list[dict[str, Any]]:
         """What the pod of a worker has said to programs so far."""

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
-from tests.processes import snapshot_bytes
 
 
 def test_two_jobs_at_once_and_the_same_name_twice(
@@ -19,7 +18,7 @@ def test_two_jobs_at_once_and_the_same_name_twice(
     assert "first" in first.run("submit", code=2)
     for job in (first, second):
         job.wait()
-        assert snapshot_bytes(job.output) == expected
+        job.assert_same(expected)
     first.run("delete")
     second.delete()
 
@@ -42,7 +41,7 @@ def test_a_pod_of_another_job_that_tries_to_join_is_refused(
     said = stranger.wait(code=2)
     assert "another job" in said or "certificate" in said
     job.wait()
-    assert snapshot_bytes(job.output) == expected
+    job.assert_same(expected)
     assert not [event for event in job.events() if event["event"] == "restart"]
     stranger.run("delete")
     job.delete()

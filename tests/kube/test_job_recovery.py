@@ -12,7 +12,6 @@ from tests.kube.cluster import Cluster
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.kube.node import GRACE_SECONDS
-from tests.processes import snapshot_bytes
 
 
 def test_pods_deleted_at_random_moments_change_nothing(
@@ -37,7 +36,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
         if _done(job):
             pytest.fail(f"the job was done after {number + 1} deletions (round {before}); make it longer")
     job.wait()
-    assert snapshot_bytes(job.output) == expected
+    job.assert_same(expected)
     job.delete()
 
 
@@ -59,7 +58,7 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     finally:
         cluster.set_link(node, up=True)
         cluster.restart_node(node)
-    assert snapshot_bytes(job.output) == expected
+    job.assert_same(expected)
     job.delete()
 
 
@@ -81,7 +80,7 @@ def test_training_goes_on_while_the_api_server_is_away(
         cluster.start_api_server()
     job.wait()
     assert _restarts(job) == restarts
-    assert snapshot_bytes(job.output) == expected
+    job.assert_same(expected)
     job.delete()
 
 

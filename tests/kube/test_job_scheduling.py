@@ -9,7 +9,6 @@ from tests.kube.cluster import Cluster
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.kube.places import NODES
-from tests.processes import snapshot_bytes
 
 
 def test_workers_that_start_a_minute_apart_train_as_if_together(
@@ -28,7 +27,7 @@ def test_workers_that_start_a_minute_apart_train_as_if_together(
         for node in NODES[1:]:
             cluster.kubectl("uncordon", node)
     job.wait()
-    assert snapshot_bytes(job.output) == expected
+    job.assert_same(expected)
     job.delete()
 
 
