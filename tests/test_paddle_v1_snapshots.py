@@ -113,6 +113,17 @@ def test_a_snapshot_of_the_original_is_tested_and_loaded(demo: Path, tmp_path: P
     assert {name: tuple(p.shape) for name, p in model.named_parameters()} == SHAPES
 
 
+def test_training_begins_with_a_snapshots_own_config_where_none_is_named(demo: Path, tmp_path: Path) -> None:
+    snapshot = original(tmp_path / "model" / "pass-00007", demo)
+    # The provider is not in a snapshot; it is found in the working directory.
+    arguments = {"method": "sgd", "rate": "0"}
+    launch(
+        Settings(save_dir=tmp_path / "out", init_model_path=snapshot, local=True, num_passes=1, config_args=arguments),
+        lambda event: None,
+    )
+    assert (tmp_path / "out" / "pass-00000" / "words").read_bytes() == (snapshot / "words").read_bytes()
+
+
 def test_the_version_a_snapshot_was_trained_with_is_kept(demo: Path, tmp_path: Path) -> None:
     old = load(demo, {"method": "sgd"}, Settings(paddle_version="0.9"))
     train(old, tmp_path / "out", local=True)

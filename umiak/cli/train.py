@@ -14,7 +14,8 @@ def run(argv: list[str]) -> int:
         from umiak.cli import test
 
         return test.show(read)
-    required(read.config, "train", "a CONFIG")
+    if read.init_model_path is None:
+        required(read.config, "train", "a CONFIG")
 
     from umiak.cli.display import display
     from umiak.launch import local

@@ -47,9 +47,7 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     begun = time.monotonic()
     out = settings.save_dir
     if loaded is None:
-        if settings.config is None:
-            raise InputError("name a config file: umiak train CONFIG")
-        loaded = load(settings.config, settings.config_args, settings)
+        loaded = _loaded(settings)
     settings = settled(loaded, settings)
     check_start(loaded.config.shapes, settings)
     for text in loaded.notes:
@@ -59,6 +57,18 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     with claimed(out):
         check_output(settings)
         return _train(settings, on_event, loaded, begun)
+
+
+def _loaded(settings: Settings) -> Loaded:
+    """The config that was named, or that of the snapshot to begin with."""
+    from umiak.trainer.loading import config_of
+    from umiak.trainer.snapshot import find
+
+    if settings.config is not None:
+        return load(settings.config, settings.config_args, settings)
+    if settings.init_model_path is None:
+        raise InputError("name a config file: umiak train CONFIG")
+    return config_of(find(settings.init_model_path), None, settings.config_args, settings)
 
 
 def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
