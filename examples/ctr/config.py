@@ -1,6 +1,7 @@
 """Will this impression be clicked? Wide & deep: one weight per category, and a network on their embeddings.
 
 Runs on made-up impressions over 10 million ids. With Criteo's files: train=ctr.criteo("train.txt", pool=1_000_000).
+`--config_args rows=float16` keeps the embeddings in half precision.
 """
 
 import torch
@@ -17,7 +18,7 @@ class WideAndDeep(nn.Module):
     def __init__(self):
         super().__init__()
         self.wide = umiak.nn.SparseEmbedding(1, ctr.IDS, bag="sum")
-        self.embedding = umiak.nn.SparseEmbedding(DIM, ctr.IDS)
+        self.embedding = umiak.nn.SparseEmbedding(DIM, ctr.IDS, dtype=umiak.config_arg("rows", "float32"))
         self.deep = nn.Sequential(
             *(nn.Linear(ctr.FEATURES * DIM + ctr.DENSE, 400), nn.ReLU()),
             *(nn.Linear(400, 400), nn.ReLU()),
