@@ -61,13 +61,14 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
 
 def _loaded(settings: Settings) -> Loaded:
     """The config that was named, or that of the snapshot to begin with."""
-    from umiak.trainer.loading import config_of
-    from umiak.trainer.snapshot import find
-
     if settings.config is not None:
         return load(settings.config, settings.config_args, settings)
     if settings.init_model_path is None:
         raise InputError("name a config file: umiak train CONFIG")
+
+    from umiak.trainer.loading import config_of
+    from umiak.trainer.snapshot import find
+
     return config_of(find(settings.init_model_path), None, settings.config_args, settings)
 
 
