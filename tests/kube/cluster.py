@@ -30,7 +30,6 @@ class Cluster:
     place: Place
     home: Path
     binaries: Path
-    webhook: Path | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -107,7 +106,7 @@ class Cluster:
     @property
     def daemons(self) -> list[control.Daemon]:
         nodes = [control.Daemon(n, node.command(self.place, n, self.files(n)), self.home) for n in NODES]
-        return [*control.daemons(self.place, self.home, self.binaries, images.layout(), self.webhook), *nodes]
+        return [*control.daemons(self.place, self.home, self.binaries, images.layout()), *nodes]
 
     def check(self) -> None:
         """Raise if a part of the cluster is no longer running."""
@@ -144,6 +143,7 @@ class Cluster:
         self.wait("three Ready nodes", lambda: self.ready() == dict.fromkeys(NODES, True))
 
     def _write_files(self) -> None:
+        (self.home / control.WEBHOOK).write_text(control.webhook(self.place))
         (self.home / "resolv.conf").write_text(f"nameserver {self.place.control}\n")
         (self.home / "Corefile").write_text(control.names_server(self.place, self.home))
         every_host = self.home / "hosts" / "_default"
@@ -184,7 +184,7 @@ def running() -> Cluster | None:
     return None
 
 
-def up(owner: record.Process | None = None, webhook: Path | None = None) -> Cluster:
+def up(owner: record.Process | None = None) -> Cluster:
     """Start a cluster in a free place. It belongs to `owner` (when that process is gone it is litter) or to nobody."""
     needs.require()
     binaries = build.build()
@@ -201,9 +201,7 @@ def up(owner: record.Process | None = None, webhook: Path | None = None) -> Clus
             for path in node_init.PRIVATE:
                 Path(path).mkdir(parents=True, exist_ok=True)
             home.mkdir(parents=True)
-            if webhook:
-                shutil.copy(webhook, home / "webhook.kubeconfig")
-            cluster = Cluster(place, home, binaries, home / "webhook.kubeconfig" if webhook else None)
+            cluster = Cluster(place, home, binaries)
             (home / "binaries").symlink_to(binaries)
             try:
                 for member in NODES:
@@ -238,8 +236,7 @@ def clean(everything: bool = False) -> list[Place]:
 
 def _cluster(place: Place, found: record.Record) -> Cluster:
     home = Path(found.home)
-    webhook = home / "webhook.kubeconfig"
-    return Cluster(place, home, (home / "binaries").resolve(), webhook if webhook.exists() else None)
+    return Cluster(place, home, (home / "binaries").resolve())
 
 
 def _litter(place: Place, found: record.Record) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from tests.kube.record import Process
 from umiak.errors import UmiakError
 
 API_SERVER = "kube-apiserver"
+WEBHOOK, WEBHOOK_PORT = "webhook.kubeconfig", 7099
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,23 @@ class Daemon:
         return self.home / f"{self.name}.pid"
 
 
-def daemons(place: Place, home: Path, binaries: Path, layout: Path, webhook: Path | None) -> list[Daemon]:
+def webhook(place: Place) -> str:
+    """Tokens that are none of the cluster's own are shown to whoever listens there, as EKS does with those of IAM."""
+    server = {"cluster": {"server": f"http://{place.gateway}:{WEBHOOK_PORT}/token-review"}, "name": "webhook"}
+    context = {"context": {"cluster": "webhook", "user": "apiserver"}, "name": "webhook"}
+    users = [{"name": "apiserver", "user": {}}]
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": [server], "users": users, "contexts": [context]}
+    return json.dumps({**config, "current-context": "webhook"})
+
+
+def daemons(place: Place, home: Path, binaries: Path, layout: Path) -> list[Daemon]:
     keys = home / "keys"
     enter = ["nsenter", f"--net=/run/netns/{place.namespace(network.CONTROL)}"]
     served = [place.control, str(registry.PORT), str(home / "names.json"), str(layout)]
     commands = {
         "registry": [sys.executable, "-m", "tests.kube.registry", *served],
         "etcd": [str(binaries / "etcd"), *_etcd(home)],
-        API_SERVER: [str(binaries / API_SERVER), *_api_server(place, home, keys, webhook)],
+        API_SERVER: [str(binaries / API_SERVER), *_api_server(place, home, keys)],
         "kube-controller-manager": [str(binaries / "kube-controller-manager"), *_controllers(home, keys)],
         "kube-scheduler": [str(binaries / "kube-scheduler"), *_scheduler(home, keys)],
         "coredns": [str(binaries / "coredns"), "-conf", str(home / "Corefile")],
@@ -99,7 +110,7 @@ def _etcd(home: Path) -> list[str]:
     return [f"--data-dir={home / 'etcd'}", "--unsafe-no-fsync", *listen]
 
 
-def _api_server(place: Place, home: Path, keys: Path, webhook: Path | None) -> list[str]:
+def _api_server(place: Place, home: Path, keys: Path) -> list[str]:
     network_prefix = SERVICE_ADDRESS.rpartition(".")[0].rpartition(".")[0]
     flags = {
         "advertise-address": place.control,
@@ -122,10 +133,9 @@ def _api_server(place: Place, home: Path, keys: Path, webhook: Path | None) -> l
         "allow-privileged": "true",
         "endpoint-reconciler-type": "master-count",
         "cert-dir": home / "apiserver",
+        "authentication-token-webhook-config-file": home / WEBHOOK,
+        "authentication-token-webhook-version": "v1",
     }
-    if webhook:
-        # Tokens that are none of the cluster's own are shown to this webhook, as EKS does with those of IAM.
-        flags |= {"authentication-token-webhook-config-file": webhook, "authentication-token-webhook-version": "v1"}
     return [f"--{name}={value}" for name, value in flags.items()]
 
 
