@@ -55,7 +55,7 @@ def build() -> Path:
         _go("Kubernetes and etcd", "build", "-mod=readonly", "-ldflags", _linked(), "-o", str(part / "kube"), "./kube")
         for name in KUBE_NAMES:
             (part / name).symlink_to("kube")
-        for name in ("coredns", "pause"):
+        for name in ("coredns", "pause", "efs"):
             _go(name, "build", "-mod=readonly", "-ldflags", "-s -w", "-o", str(part / name), f"./{name}")
         wanted = [f"github.com/containerd/containerd/v2/cmd/{name}@{CONTAINERD}" for name in CONTAINERD_NAMES]
         _go("containerd", "install", "-ldflags", "-s -w", *wanted, env={"GOBIN": str(part)})

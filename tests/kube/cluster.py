@@ -23,6 +23,13 @@ from tests.kube.places import CLONE, NODES, Place, cache, places
 from umiak.errors import InputError, UmiakError
 
 SMALL_MEGABYTES = 64
+# On EKS the add-on brings it: volumes of this kind need not be attached to a node first.
+EFS_DRIVER = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "CSIDriver",
+    "metadata": {"name": "efs.csi.aws.com"},
+    "spec": {"attachRequired": False},
+}
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,7 @@ class Cluster:
     def start(self) -> None:
         for name in ("efs", "small"):
             (self.home / "volumes" / name).mkdir(parents=True)
+        self.volume.chmod(0o777)
         run("mount", "-t", "tmpfs", "-o", f"size={SMALL_MEGABYTES}m,mode=777", "tmpfs", self.small_volume)
         keys = self.home / "keys"
         cluster_keys(keys, self.place)

@@ -43,6 +43,7 @@ class TrainingJob:
             "config": "config",
             "workers": WORKERS,
             "passes": PASSES,
+            "flags": ["--log_period=1"],
             "cpu": "200m",
             "memory": "2Gi",
             "pod": {"containers": [worker]},
@@ -98,10 +99,10 @@ class TrainingJob:
     def pod(self, worker: int) -> dict[str, Any]:
         return self.pods(worker)[-1]
 
-    def until(self, what: str, met: Callable[[], bool], seconds: float = 90) -> None:
+    def until(self, what: str, met: Callable[[], bool], seconds: float = 120) -> None:
         self.namespace.wait(what, met, seconds)
 
-    def until_training(self, after: tuple[int, int] = (-1, -1), seconds: float = 90) -> None:
+    def until_training(self, after: tuple[int, int] = (-1, -1), seconds: float = 180) -> None:
         self.until(f"a round after {after}", lambda: self.round() > after, seconds)
 
     def delete(self) -> None:

@@ -1,4 +1,7 @@
-"""A node: the configuration files of containerd, kubelet and kube-proxy, and the command that starts all three."""
+"""A node: the configuration files of containerd, kubelet and kube-proxy, and the command that starts them.
+
+Besides, a node has a plugin for volumes of EFS, which stand for a directory of this machine.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ def command(place: Place, node: str, files: Files) -> list[str]:
 
 
 def configure(place: Place, node: str, files: Files, binaries: Path, keys: Path) -> None:
-    for directory in (files.root, files.state, files.kubelet, files.network):
+    registry = files.kubelet / "plugins_registry"
+    for directory in (files.root, files.state, registry, files.network):
         directory.mkdir(parents=True, exist_ok=True)
     (files.directory / "containerd.toml").write_text(containerd(files))
     (files.network / "10-pods.conflist").write_text(json.dumps(pod_network(place, node, files)))
@@ -53,6 +57,19 @@ def configure(place: Place, node: str, files: Files, binaries: Path, keys: Path)
             "env": {"PATH": f"{binaries}:{path}"},
             "log": str(files.log("containerd")),
             "socket": str(files.socket),
+        },
+        {
+            "name": "efs",
+            "command": [
+                str(binaries / "efs"),
+                node,
+                str(files.home / "volumes" / "efs"),
+                str(files.directory / "efs.sock"),
+                str(registry / "efs.sock"),
+            ],
+            "env": {},
+            "log": str(files.log("efs")),
+            "socket": str(files.directory / "efs.sock"),
         },
         {
             "name": "kubelet",

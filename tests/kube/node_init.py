@@ -1,6 +1,6 @@
 """The first process of a node: `python -m tests.kube.node_init FILE`, in process, mount and network namespaces of its own.
 
-It hides the machine's state directories behind empty ones, starts containerd, the kubelet and kube-proxy, and buries orphans.
+It hides the machine's state directories behind empty ones, starts containerd, the kubelet and the rest, and buries orphans.
 When it dies the kernel ends every process of the node, its pods too, and forgets every mount they made; so taking a node
 down is killing one process. It uses only Python itself, because it starts three times.
 """
