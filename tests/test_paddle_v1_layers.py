@@ -99,6 +99,19 @@ def test_a_parameter_used_twice_gets_the_sum_of_both_gradients() -> None:
     check_gradients(net, {"word": ids[0], "other": ids[1]})
 
 
+def test_a_matrix_a_bias_and_an_lstm_used_twice_get_the_sum_of_both_gradients() -> None:
+    memory: dict[str, Any] = {"size": 2, "parameters": ("lstm",), "bias": "peepholes", "activation": "tanh"}
+    layers = (
+        data("s", 8),
+        Layer("a", "fc", 8, ("s",), ("shared",), "bias", "tanh"),
+        Layer("b", "fc", 8, ("a",), ("shared",), "bias", "tanh"),
+        Layer("first", "lstmemory", inputs=("b",), **memory),
+        Layer("second", "lstmemory", inputs=("a",), **memory),
+        Layer("out", "addto", 2, ("first", "second")),
+    )
+    check_gradients(network(graph(*layers)), {"s": Ragged(RANDOM.standard_normal((11, 8)), FULL)})
+
+
 def windows(lines: np.ndarray, offsets: np.ndarray, start: int, length: int) -> np.ndarray:
     out = np.zeros((len(lines), length * lines.shape[1]))
     for s in range(len(offsets) - 1):

@@ -40,7 +40,7 @@ def train(example, config, passes, **flags):
     """The values on the test data after the last pass, and the seconds it took."""
     import umiak
 
-    out = (OUT / config).resolve()
+    out = (OUT / (config.strip(".") or example)).resolve()
     began = time.monotonic()
     with working_in(example):
         done = umiak.train(f"trainer_config{config}.py", 1, passes, out, overwrite=True, quiet=True, **flags)
