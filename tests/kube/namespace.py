@@ -96,6 +96,8 @@ class Namespace:
     def remove(self) -> None:
         """Without waiting for the end: Kubernetes finishes while the next test runs."""
         label = f"umiak.test/namespace={self.name}"
+        # Pods go before Jobs when a namespace goes, and a Job that may make no new pod does not let its old ones go.
+        self.kubectl("delete", "jobs", "--all", "--wait=false")
         self.cluster.kubectl("delete", "namespace", self.name, "--wait=false")
         self.cluster.kubectl("delete", "persistentvolumes", "-l", label, "--wait=false")
         shutil.rmtree(self.volume, ignore_errors=True)

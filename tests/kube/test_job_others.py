@@ -27,19 +27,20 @@ def test_a_pod_of_another_job_that_tries_to_join_is_refused(
     namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
     """It carries its own job's certificate and token and asks the first job's coordinator for a place."""
-    job = TrainingJob.write(namespace, tmp_path, "host", pause=0.3)
+    elsewhere = {"UMIAK_COORDINATOR": "host-0.host:7163", "UMIAK_WAIT_SECONDS": "10"}
+    job = TrainingJob.write(namespace, tmp_path, "host", pause=1)
     stranger = TrainingJob.write(
         namespace,
         tmp_path,
         "stranger",
         workers=2,
-        pod={"containers": [{"name": "worker", "env": [{"name": "UMIAK_COORDINATOR", "value": "host-0.host:7163"}]}]},
+        pod={"containers": [{"name": "worker", "env": [{"name": n, "value": v} for n, v in elsewhere.items()]}]},
     )
     job.submit()
     job.until_training()
     stranger.submit()
     said = stranger.wait(code=2)
-    assert "another job" in said or "certificate" in said
+    assert "do not trust each other" in said
     job.wait()
     job.assert_same(expected)
     assert not [event for event in job.events() if event["event"] == "restart"]
