@@ -35,7 +35,7 @@ from umiak.worker.supervisor import ANY_HOST, Dismissed, Supervisor, WorkerPlan,
 TRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 REMIND_SECONDS = 10.0
-TRUST_SECONDS = 60.0
+REFUSED_SECONDS = 30.0
 """For so long a refusal is not believed: a name may lead to another job's pod until its record has expired."""
 ANSWER_SECONDS = 15.0
 MARGIN_SECONDS = 10.0
@@ -165,15 +165,17 @@ class Pod:
         assert plan.tls is not None
         tls = credentials.client_context(Path(plan.tls))
         begun = reminded = time.monotonic()
+        refused = float("inf")
         while True:
             self._look_around()
             try:
                 return join(plan, tls, TRY_SECONDS)
             except UmiakError as error:
                 now = time.monotonic()
-                trusted = min(TRUST_SECONDS, env.wait_seconds)
-                if isinstance(error, InputError) and now - begun > trusted:
-                    raise
+                if isinstance(error, InputError):
+                    refused = min(refused, now)
+                    if now - refused > min(REFUSED_SECONDS, env.wait_seconds):
+                        raise
                 if now - begun > env.wait_seconds:
                     cause = f"worker 0 did not come within {env.wait_seconds:.0f} s: {error}"
                     raise Over(Outcome(RetryError.exit_code, cause, because_of=0)) from None
