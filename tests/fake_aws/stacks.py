@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Break", "Stack", "Stacks"]
 
-PAGE = 40
+PAGE = 15
 # Seconds until a change set is ready.
 READY = 5.0
 NOTHING = "The submitted information didn't contain changes. Submit different information to create a change set."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import yaml
@@ -17,10 +18,12 @@ _ATTRIBUTES = {"Type", "DeletionPolicy", "UpdateReplacePolicy", "DependsOn", "Me
 _POLICIES = {None, "Delete", "Retain", "RetainExceptOnCreate"}
 
 
+@cache
 def parsed(body: str) -> dict[str, Any]:
+    """Shared by all who ask, to be looked at only."""
     if len(body.encode()) > BODY_LIMIT:
         raise AwsFault("ValidationError", f"'templateBody' must have length less than or equal to {BODY_LIMIT}")
-    template: dict[str, Any] = yaml.safe_load(body)
+    template: dict[str, Any] = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     unknown = set(template) - _SECTIONS
     assert not unknown, f"template sections that are not modelled: {unknown}"
     for title, resource in template["Resources"].items():

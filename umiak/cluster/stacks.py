@@ -96,7 +96,8 @@ def _is_ours(aws: Aws, name: str, status: str) -> bool:
 def template(aws: Aws, stack: Stack) -> dict[str, Any]:
     """The template it was made from, as it was sent."""
     body = aws.call("cloudformation", "GetTemplate", StackName=stack.id, TemplateStage="Original")["TemplateBody"]
-    parsed: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    parsed: dict[str, Any] = yaml.load(body, Loader=loader) if isinstance(body, str) else body
     return parsed
 
 

@@ -25,7 +25,7 @@ def now() -> float:
 
 
 def pauses(limit: float, what: str) -> Iterator[Callable[[], None]]:
-    """Once for each look: yields a function that says something has happened, which makes the next pause short again.
+    """Once for each look: yields a function that says something has happened, which makes the next pause shorter.
 
     Ends with an error when `limit` seconds are over.
     """
@@ -38,7 +38,7 @@ def pauses(limit: float, what: str) -> Iterator[Callable[[], None]]:
             happened = True
 
         yield moved
-        pause = SHORTEST * GROWTH if happened else min(pause * GROWTH, LONGEST)
+        pause = max(pause / 2, SHORTEST) if happened else min(pause * GROWTH, LONGEST)
         if now() - began + pause > limit:
             raise RetryError(f"{what} is not done after {limit / 60:.0f} minutes; run the same command again to go on")
         sleep(pause)

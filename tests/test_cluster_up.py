@@ -1,0 +1,287 @@
+"""`umiak cluster up` brings a cluster up, changes it, and after any accident the same command goes on."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster_life import Life, everything_goes, life
+from tests.cluster_options import chosen, spec
+from tests.fake_aws import FakeAws
+from tests.fake_aws.front import LOST, LOST_AFTER
+from tests.fake_aws.operations import Break
+from umiak.cluster import template
+from umiak.spec.cluster import ClusterSpec
+
+pytest_plugins = ("tests.fake_aws.fixtures",)
+__all__ = ["life"]
+
+
+def nodes(count: int, **changes: object) -> ClusterSpec:
+    base = everything_goes()
+    return replace(base, nodes=replace(base.nodes, count=count, **changes))  # type: ignore[arg-type]
+
+
+def test_up_then_paused_then_awake_then_gone(life: Life) -> None:
+    assert life.up() == 0, life.output
+    life.assert_up(nodes=3)
+    for wanted in ("$0.47 an hour", " 48/48 ", "nodes ready: 3 of 3", "docker push", "umiak job init"):
+        assert wanted in life.output, wanted
+    life.write(nodes(0))
+    assert life.run("diff") == 0
+    assert "ScalingConfig.DesiredSize: 3 → 0" in life.output
+    assert life.up() == 0, life.output
+    life.assert_up(nodes=0)
+    life.write(nodes(3))
+    assert life.up() == 0, life.output
+    life.assert_up(nodes=3)
+    assert life.up() == 0
+    assert "is as cluster.yaml says" in life.output
+    assert life.destroy() == 0, life.output
+    life.assert_nothing_left()
+
+
+def test_other_node_types_replace_the_nodes_and_nothing_else(life: Life) -> None:
+    assert life.up() == 0, life.output
+    life.write(nodes(2, types=("m5.large",)))
+    assert life.up() == 0, life.output
+    assert "Nodes EKS::Nodegroup  (replaced by a new one)" in life.output
+    assert {item["InstanceType"] for item in life.aws.eks.instances("paddle")} == {"m5.large"}
+    assert len(life.aws.eks.node_groups) == 1
+
+
+def test_change_that_would_lose_data_is_refused_and_changes_nothing(life: Life) -> None:
+    assert life.up() == 0, life.output
+    before = life.aws.stacks.stacks["us-west-2", "paddle"].body
+    base = everything_goes()
+    life.write(replace(base, network=replace(base.network, cidr="10.30.0.0/16")))
+    assert life.up() == 2
+    assert "in the place of the old" in life.output
+    assert life.aws.stacks.stacks["us-west-2", "paddle"].body == before
+
+
+@pytest.mark.parametrize("answer", ["", "n", None], ids=["enter", "no", "nobody"])
+def test_without_a_yes_nothing_is_created(life: Life, answer: str | None) -> None:
+    life.patch.setattr("sys.stdin.isatty", lambda: answer is not None, raising=False)
+    life.patch.setattr("builtins.input", lambda _: answer)
+    assert life.run("up") == (2 if answer is None else 0)
+    life.assert_nothing_left()
+
+
+# What happens during the first `up`, and what it says; then the same command finishes the job.
+ACCIDENTS: dict[str, tuple[Callable[[FakeAws], object], str]] = {
+    "throttled once": (lambda aws: aws.fail("cloudformation", "CreateChangeSet", "Throttling", 2), ""),
+    "throttled for minutes": (
+        lambda aws: aws.fail("cloudformation", "DescribeStackEvents", "Throttling", 200, skip=3),
+        "AWS is busy",
+    ),
+    "session ends while waiting": (
+        lambda aws: aws.fail("cloudformation", "DescribeStackEvents", "ExpiredToken", 1, skip=10),
+        "have expired",
+    ),
+    "not allowed to create": (
+        lambda aws: aws.fail("cloudformation", "CreateChangeSet", "AccessDenied", 1),
+        "may not do cloudformation:CreateChangeSet",
+    ),
+    "not allowed to execute": (
+        lambda aws: aws.fail("cloudformation", "ExecuteChangeSet", "AccessDenied", 1),
+        "may not do cloudformation:ExecuteChangeSet",
+    ),
+    "connection lost before the plan": (lambda aws: aws.fail("cloudformation", "CreateChangeSet", LOST, 1), ""),
+    "connection lost after the plan": (lambda aws: aws.fail("cloudformation", "CreateChangeSet", LOST_AFTER, 1), ""),
+    "connection lost after the start": (lambda aws: aws.fail("cloudformation", "ExecuteChangeSet", LOST_AFTER, 1), ""),
+    "network gone": (
+        lambda aws: aws.fail("cloudformation", "DescribeStackEvents", LOST, 500, skip=5),
+        "cannot reach AWS",
+    ),
+    "zone unsupported": (
+        lambda aws: breaks(aws, "Cluster", "UnsupportedAvailabilityZoneException: us-west-2a cannot hold it", False),
+        "choose other zones",
+    ),
+    "quota exceeded": (
+        lambda aws: breaks(aws, "NatAddress1", "AddressLimitExceeded: The maximum number of addresses", False),
+        "Service Quotas",
+    ),
+    "denied midway": (
+        lambda aws: breaks(aws, "Cluster", "User is not authorized to perform: eks:CreateCluster", False),
+        "attach the policies",
+    ),
+    "control plane fails midway": (lambda aws: breaks(aws, "Cluster", "Internal Failure"), "failed first: Cluster"),
+    "nodes fail midway": (
+        lambda aws: breaks(aws, "Nodes", "InsufficientInstanceCapacity in us-west-2a"),
+        "other nodes.types",
+    ),
+    "add-on fails at the end": (lambda aws: breaks(aws, "CoreDns", "stayed DEGRADED"), "failed first: CoreDns"),
+    "rollback fails too": (
+        lambda aws: (breaks(aws, "Nodes", "Internal Failure"), sticks(aws, "Cluster"), sticks(aws, "Volume")),
+        "failed first: Nodes",
+    ),
+    "kubeconfig cannot be made": (
+        lambda aws: aws.fail("eks", "DescribeCluster", "ServerException", 20, skip=1),
+        "ServerException",
+    ),
+    "nodes never ready": (lambda aws: setattr(aws.kubernetes, "unready", 2), "is not done after 15 minutes"),
+}
+
+
+def breaks(aws: FakeAws, title: str, reason: str, midway: bool = True) -> None:
+    aws.stacks.operations.breaks[title] = Break(reason, 1, midway)
+
+
+def sticks(aws: FakeAws, title: str, times: int = 1) -> None:
+    aws.stacks.operations.sticks[title] = Break("Internal Failure", times)
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_after_an_accident_the_same_command_goes_on(life: Life, accident: str) -> None:
+    arrange, said = ACCIDENTS[accident]
+    arrange(life.aws)
+    code = life.up()
+    assert (code == 0) == (said == ""), life.output
+    assert said in life.output
+    life.aws.faults.clear()
+    life.aws.kubernetes.unready = 0
+    life.until_done(life.up, tries=1)
+    life.assert_up()
+    assert life.destroy() == 0, life.output
+    life.assert_nothing_left()
+
+
+@pytest.mark.parametrize("calls", [3, 40, 60, 66, 70, 80])
+def test_killed_at_any_call_the_same_command_goes_on(life: Life, calls: int) -> None:
+    life.kill_after(calls)
+    life.until_done(life.up, tries=2)
+    life.assert_up()
+
+
+@pytest.mark.parametrize("broken", [["Nodes"], ["Nodes", "Nodes"]], ids=["undone", "not even undone"])
+def test_change_that_fails_is_undone_and_tried_again(life: Life, broken: list[str]) -> None:
+    assert life.up() == 0
+    life.write(nodes(1))
+    life.aws.stacks.operations.breaks["Nodes"] = Break("Internal Failure", len(broken))
+    assert life.up() == 1
+    assert "failed first: Nodes" in life.output
+    assert life.up() == 0, life.output
+    life.assert_up(nodes=1)
+
+
+def test_stack_of_somebody_else_is_refused_by_every_verb(life: Life) -> None:
+    body = {"Resources": {"Hook": {"Type": "AWS::EC2::InternetGateway", "Properties": {"Tags": []}}}}
+    life.aws.deploy("paddle", json.dumps(body))
+    for verb in (["up", "--yes"], ["destroy", "--yes"], ["status"], ["diff"]):
+        assert life.run(*verb) == 2
+        assert "is not an umiak cluster" in life.output
+    assert life.status() == "CREATE_COMPLETE"
+
+
+def test_stack_an_administrator_deployed_is_taken_over(life: Life) -> None:
+    assert life.aws.deploy("paddle", template.text(everything_goes())) == "CREATE_COMPLETE"
+    assert life.run("diff") == 0
+    assert "cluster paddle is as cluster.yaml says" in life.output
+    assert life.up() == 0, life.output
+    life.assert_up()
+    assert life.destroy() == 0, life.output
+    life.assert_nothing_left()
+
+
+def test_stack_an_administrator_failed_to_deploy_is_cleaned(life: Life) -> None:
+    breaks(life.aws, "Nodes", "Internal Failure")
+    assert life.aws.deploy("paddle", template.text(chosen([("api", "one")]))) == "CREATE_FAILED"
+    life.write(chosen([("api", "one")]))
+    assert life.up() == 0, life.output
+    life.assert_up()
+    life.write(everything_goes())
+    assert life.destroy() == 0, life.output
+    life.assert_nothing_left()
+
+
+def test_unfinished_destroy_is_not_resumed_by_up(life: Life) -> None:
+    assert life.up() == 0
+    sticks(life.aws, "Cluster", 1)
+    life.aws.client("cloudformation").delete_stack(StackName="paddle")
+    life.aws.settle()
+    assert life.status() == "DELETE_FAILED"
+    assert life.up() == 2
+    assert "finish it with `umiak cluster destroy`" in life.output
+
+
+def test_private_api_server_says_where_to_run_it(life: Life, aws: FakeAws) -> None:
+    from umiak.errors import RetryError
+
+    class Unreachable:
+        def items(self, where: str) -> list[object]:
+            raise RetryError("cannot reach it")
+
+    life.patch.setattr("umiak.cli.cluster_life._connect", lambda path: Unreachable())
+    life.write(chosen([("destroy", "all")]))
+    assert life.up() == 75
+    assert "only from inside its VPC" in life.output
+
+
+def test_polling_never_hammers_and_the_end_is_known_soon(life: Life) -> None:
+    assert life.up() == 0
+    executed = next(i for i, call in enumerate(life.aws.journal) if call.operation == "ExecuteChangeSet")
+    polls = [
+        when
+        for call, when in list(zip(life.aws.journal, life.aws.times, strict=True))[executed:]
+        if call.operation == "DescribeStackEvents"
+    ]
+    for start in range(int(polls[0]), int(polls[-1])):
+        assert sum(start <= when < start + 60 for when in polls) <= 20, "more than 20 calls in a minute"
+    stack = life.aws.stacks.stacks["us-west-2", "paddle"]
+    epoch = life.aws.clock.now().timestamp() - life.aws.clock.seconds
+    done = stack.events[-1].timestamp.timestamp() - epoch
+    assert min(when for when in polls if when >= done) - done < 15
+
+
+def test_kubeconfig_belongs_to_its_cluster_and_to_its_user(life: Life) -> None:
+    assert life.up() == 0
+    path = Path("kubeconfig")
+    content = yaml.safe_load(path.read_text())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    plugin = content["users"][0]["user"]["exec"]
+    assert plugin["args"][-6:] == ["cluster", "token", "--name", "paddle", "--region", "us-west-2"]
+    (extension,) = content["contexts"][0]["context"]["extensions"]
+    assert extension["extension"]["claim"] == "efsvol"
+    assert ".dkr.ecr.us-west-2.amazonaws.com/paddle-images-" in extension["extension"]["image"]
+    path.write_text("current-context: another\n")
+    assert life.run("kubeconfig") == 2
+    assert "is not of paddle" in life.output
+    assert life.run("kubeconfig", "--kubeconfig", "second") == 0
+
+
+def test_status_says_what_there_is(life: Life) -> None:
+    assert life.run("status") == 0
+    assert "not created" in life.output
+    breaks(life.aws, "Nodes", "no machine free")
+    assert life.up() == 1
+    assert life.run("status") == 0
+    assert "stack          ROLLBACK_COMPLETE" in life.output
+    assert life.up() == 0
+    assert life.run("status", "--json", "--watch") == 0
+    found = json.loads(life.output)
+    assert (found["stack"], found["control_plane"], found["nodes_running"]) == ("CREATE_COMPLETE", "ACTIVE", 3)
+    assert found["per_hour"] == "$0.47 an hour"
+    assert found["mount_targets"] == {"available": 2}
+
+
+def test_spec_without_nodes_is_refused_before_anything_is_made(life: Life) -> None:
+    life.write(nodes(0))
+    assert life.up() == 2
+    assert "cannot be created without nodes" in life.output
+    life.assert_nothing_left()
+
+
+def test_root_cannot_be_the_administrator(life: Life) -> None:
+    person = life.aws.people.root()
+    for name, value in person.environment.items():
+        life.patch.setenv(name, value)
+    life.write(replace(spec(), destroy=everything_goes().destroy))
+    assert life.up() == 2
+    assert "EKS wants a role or user as administrator" in life.output
