@@ -14,6 +14,7 @@ from tests.kube.namespace import Namespace
 from tests.kube.node import GRACE_SECONDS
 
 
+@pytest.mark.timeout(900)
 def test_pods_deleted_at_random_moments_change_nothing(
     namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
@@ -21,7 +22,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     print(f"seed {seed}")
-    job = TrainingJob.write(namespace, tmp_path, pause=0.1)
+    job = TrainingJob.write(namespace, tmp_path, pause=0.7)
     job.submit()
     for number in range(5):
         job.until("all to run", lambda: _running(job), 120)
@@ -43,7 +44,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
 def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=0.2)
+    job = TrainingJob.write(namespace, tmp_path, pause=1)
     job.submit()
     job.until_training()
     victim = 1
@@ -65,7 +66,7 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
 def test_training_goes_on_while_the_api_server_is_away(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=0.2)
+    job = TrainingJob.write(namespace, tmp_path, pause=1)
     job.submit()
     job.until_training()
     restarts = _restarts(job)
