@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from umiak.data import shards
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 from umiak.pod import tutorial, tutorial_data
+from umiak.pod.report import Outcome
 
 ENVIRONMENT = {
     "JOB_NAME": "paddle-cluster-job",
@@ -47,12 +48,32 @@ def test_a_number_of_trainers_that_is_none_is_named(value: str) -> None:
         tutorial.read({**ENVIRONMENT, "CONF_PADDLE_GRADIENT_NUM": value}, "2017")
 
 
-def test_rank_0_writes_keys_that_only_their_owner_can_read(tmp_path: Path) -> None:
-    token = tutorial._keys(tmp_path / "state", 0, 2)
-    assert tutorial._keys(tmp_path / "state", 1, 2) == token
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*") if path.is_file()}
+@pytest.fixture
+def state(tmp_path: Path) -> tutorial.State:
+    return tutorial.State(tutorial.read({**ENVIRONMENT, "JOB_PATH": str(tmp_path)}, "2017"), "run-1")
+
+
+def test_rank_0_writes_keys_that_only_their_owner_can_read(state: tutorial.State) -> None:
+    hosts = ("10.0.0.1", "10.0.0.2")
+    token = state.keys(0, hosts)
+    assert state.keys(1, hosts) == token
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in state.directory.rglob("*") if path.is_file()}
     assert modes["token"] == modes["key.pem"] == 0o600
-    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    assert stat.S_IMODE(state.directory.stat().st_mode) == 0o700
+
+
+def test_a_pod_that_came_in_the_place_of_a_lost_one_is_refused(state: tutorial.State) -> None:
+    state.keys(0, ("10.0.0.1", "10.0.0.2"))
+    with pytest.raises(RetryError, match=r"the pod at 10.0.0.1 was lost.*umiak job submit"):
+        state.keys(1, ("10.0.0.2", "10.0.0.3"))
+
+
+def test_the_first_end_of_a_job_is_its_end_for_all(state: tutorial.State) -> None:
+    state.keys(0, ("10.0.0.1",))
+    assert state.ended() is None
+    state.end(Outcome(75, "the cat is on the keyboard"), 1)
+    state.end(Outcome(2, "another reason"), 0)
+    assert state.ended() == Outcome(75, "this job has ended already: the cat is on the keyboard", because_of=1)
 
 
 @pytest.fixture

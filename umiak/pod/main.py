@@ -167,7 +167,7 @@ class Pod:
         begun = reminded = time.monotonic()
         refused = float("inf")
         while True:
-            self._look_around()
+            self.look_around()
             try:
                 return join(plan, tls, TRY_SECONDS)
             except UmiakError as error:
@@ -184,7 +184,7 @@ class Pod:
                     log.info("waiting for worker 0, %.0f s more: %s", env.wait_seconds - (now - begun), error)
                 time.sleep(PAUSE_SECONDS)
 
-    def _look_around(self) -> None:
+    def look_around(self) -> None:
         """What may have happened while nobody coordinates."""
         self._reap()
         if self._told_at is not None:

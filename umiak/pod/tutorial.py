@@ -21,7 +21,7 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import write_json
 from umiak.pod import rank, report
 from umiak.pod.environment import Environment
-from umiak.pod.main import Pod
+from umiak.pod.main import Over, Pod
 from umiak.pod.report import Outcome
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
@@ -75,22 +75,82 @@ def read(environ: Mapping[str, str], generation: str) -> Contract:
     )
 
 
+class TutorialPod(Pod):
+    """A pod whose job ends for all when it ends for one: nobody comes back under the same address."""
+
+    def __init__(self, env: Environment, state: State) -> None:
+        super().__init__(env)
+        self.state = state
+
+    def look_around(self) -> None:
+        super().look_around()
+        if (ended := self.state.ended()) is not None:
+            raise Over(ended)
+
+
+class State:
+    """What the pods of one run leave for each other on the volume: keys, who they are, and how it ended."""
+
+    def __init__(self, contract: Contract, run: str) -> None:
+        self.directory = contract.directory / STATE / run
+
+    def ended(self) -> Outcome | None:
+        try:
+            value = json.loads((self.directory / "ended.json").read_text())
+            return Outcome(value["code"], f"this job has ended already: {value['cause']}", because_of=value["rank"])
+        except (OSError, ValueError):
+            return None
+
+    def end(self, outcome: Outcome, rank: int) -> None:
+        """The first to end says why."""
+        if self.directory.is_dir() and self.ended() is None:
+            write_json(self.directory / "ended.json", {"code": outcome.code, "cause": outcome.cause, "rank": rank})
+
+    def keys(self, me: int, hosts: Sequence[str]) -> str:
+        """Rank 0 writes a certificate for each rank and a token, readable for their owner alone; the others wait for them."""
+        token = self.directory / "token"
+        if me == 0 and not token.exists():
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory.mkdir(parents=True, mode=0o700)
+            credentials.write(self.directory, len(hosts))
+            write_json(self.directory / "hosts.json", list(hosts))
+            draft = self.directory / ".token"
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_hex(32))
+            draft.rename(token)
+        deadline = time.monotonic() + KEY_SECONDS
+        while not token.exists():
+            if time.monotonic() > deadline:
+                raise RetryError(
+                    f"rank 0 has not written the job's keys to {self.directory} within {KEY_SECONDS:.0f} s"
+                )
+            time.sleep(0.2)
+        began = json.loads((self.directory / "hosts.json").read_text())
+        if began != list(hosts):
+            lost = ", ".join(sorted(set(began) - set(hosts)))
+            raise RetryError(f"the pod at {lost} was lost, and another cannot take its place; {ADVICE}")
+        return token.read_text()
+
+
 def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> int:
     """`flags` are those of the old start.sh. The exit code is the training's."""
     index, state = -1, None
     try:
         contract = read(environ, generation)
         place = _place(contract)
-        index, state = place.rank, contract.directory / STATE / place.run
-        outcome = Pod(_environment(contract, place, _settings(contract, flags), state)).live()
-        if outcome.code:
+        index, state = place.rank, State(contract, place.run)
+        outcome = TutorialPod(_environment(contract, place, _settings(contract, flags), state), state).live()
+        if outcome.code not in (0, InputError.exit_code):
             outcome = replace(outcome, cause=f"{outcome.cause}; {ADVICE}")
     except UmiakError as error:
         outcome = Outcome(error.exit_code, str(error))
+    except Over as over:
+        outcome = over.outcome
     if outcome.code:
-        print(f"umiak: {outcome.cause}", file=sys.stderr, flush=True)
+        _say(outcome.cause)
         report.write_termination(TERMINATION_LOG, report.termination(outcome, index))
-        _remember(state, outcome)
+        if state is not None:
+            state.end(outcome, index)
     return outcome.code
 
 
@@ -99,20 +159,10 @@ def _place(contract: Contract) -> rank.Place:
 
     def recall(run: str) -> None:
         """The Job makes new pods when the first ones fail; they cannot take their place."""
-        try:
-            ended = json.loads((contract.directory / STATE / run / "ended.json").read_text())
-        except (OSError, ValueError):
-            return
-        error = UmiakError(f"this job has ended already: {ended['cause']}")
-        error.exit_code = ended["code"]
-        raise error
+        if (ended := State(contract, run).ended()) is not None:
+            raise Over(ended)
 
     return rank.discover(ask, socket.gethostname(), contract.trainers, WAIT_SECONDS, _say, recall)
-
-
-def _remember(state: Path | None, outcome: Outcome) -> None:
-    if state is not None and state.is_dir() and not (state / "ended.json").exists():
-        write_json(state / "ended.json", {"code": outcome.code, "cause": outcome.cause})
 
 
 def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
@@ -136,8 +186,8 @@ def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
     )
 
 
-def _environment(contract: Contract, place: rank.Place, settings: Settings, state: Path) -> Environment:
-    token = _keys(state, place.rank, contract.trainers)
+def _environment(contract: Contract, place: rank.Place, settings: Settings, state: State) -> Environment:
+    token = state.keys(place.rank, place.hosts)
     _copy_config(contract, settings)
     return Environment(
         job=contract.job,
@@ -149,7 +199,7 @@ def _environment(contract: Contract, place: rank.Place, settings: Settings, stat
         port=contract.port,
         settings=settings,
         archive=None,
-        credentials=state,
+        credentials=state.directory,
         shards=contract.directory,
         wait_seconds=WAIT_SECONDS,
         grace_seconds=GRACE_SECONDS,
@@ -159,25 +209,6 @@ def _environment(contract: Contract, place: rank.Place, settings: Settings, stat
 
 def _host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _keys(state: Path, me: int, workers: int) -> str:
-    """Rank 0 writes a certificate for each rank and a token, readable for their owner alone; the others wait for them."""
-    token = state / "token"
-    if me == 0 and not token.exists():
-        shutil.rmtree(state, ignore_errors=True)
-        state.mkdir(parents=True, mode=0o700)
-        credentials.write(state, workers)
-        draft = state / ".token"
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_hex(32))
-        draft.rename(token)
-    deadline = time.monotonic() + KEY_SECONDS
-    while not token.exists():
-        if time.monotonic() > deadline:
-            raise RetryError(f"rank 0 has not written the job's keys to {state} within {KEY_SECONDS:.0f} s")
-        time.sleep(0.2)
-    return token.read_text()
 
 
 def _copy_config(contract: Contract, settings: Settings) -> None:
