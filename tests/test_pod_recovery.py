@@ -59,6 +59,7 @@ def test_without_the_pod_of_the_coordinator_the_others_wait_for_another(
     assert snapshot_bytes(pods.out) == undisturbed
 
 
+@pytest.mark.timeout(600)
 def test_pods_killed_at_random_moments_change_no_byte(pods: Pods, undisturbed: dict[str, bytes]) -> None:
     draw = random.Random(5)
     pods.start()
