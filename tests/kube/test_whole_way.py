@@ -86,7 +86,7 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     said = umiak("cluster", "up", "--yes", timeout=300)
     assert "nodes ready: 3 of 3" in said
     monkeypatch.setenv("KUBECONFIG", "kubeconfig")
-    assert json.loads(umiak("cluster", "status", "--json"))["nodes"]
+    assert json.loads(umiak("cluster", "status", "--json"))["stack"] == "CREATE_COMPLETE"
 
     shutil.copy(TINY, "config.py")
     umiak("job", "init", "--name", "tiny", "--workers", "3")
