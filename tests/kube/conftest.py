@@ -5,6 +5,7 @@ A cluster that was started by hand (`python -m tests.kube up`) is used and left 
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from collections.abc import Iterator
 
@@ -30,6 +31,23 @@ def cluster() -> Iterator[Cluster]:
     finally:
         if mine:
             clusters.down(used)
+
+
+@pytest.fixture
+def alone() -> None:
+    """For a test that disturbs the whole cluster: it waits until no other test run uses it, and keeps others waiting."""
+
+
+@pytest.fixture(autouse=True)
+def _turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Test runs may share a cluster that was started by hand; the kernel frees the lock of one that dies."""
+    if "cluster" not in request.fixturenames:
+        yield
+        return
+    used: Cluster = request.getfixturevalue("cluster")
+    with (used.home / "turn.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if "alone" in request.fixturenames else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture

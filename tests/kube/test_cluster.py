@@ -134,6 +134,7 @@ def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> 
     assert "No space left on device" in status["state"]["terminated"]["message"]
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_node_whose_link_is_down_is_lost_and_comes_back(cluster: Cluster) -> None:
     cluster.set_link("n3", up=False)
     try:
@@ -144,6 +145,7 @@ def test_a_node_whose_link_is_down_is_lost_and_comes_back(cluster: Cluster) -> N
     cluster.wait("n3 Ready again", lambda: cluster.ready()["n3"], 60)
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_api_server_can_go_and_come_back(cluster: Cluster) -> None:
     cluster.stop_api_server()
     try:

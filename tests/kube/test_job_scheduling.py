@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.kube.cluster import Cluster
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.kube.places import NODES
 
 
+@pytest.mark.usefixtures("alone")
 def test_workers_that_start_a_minute_apart_train_as_if_together(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
