@@ -25,6 +25,7 @@ from tests.fake_aws.people import ACCOUNT
 from umiak.cli import cluster_life
 from umiak.cli.main import main
 from umiak.cluster import checks, waiting
+from umiak.cluster.aws import Aws
 from umiak.cluster.initial import text
 from umiak.errors import UmiakError
 from umiak.spec.cluster import ClusterSpec
@@ -90,7 +91,7 @@ class Life:
     def destroy(self) -> int:
         return self.run("destroy", "--yes")
 
-    def until_done(self, verb: Callable[[], int], tries: int = 6) -> None:
+    def until_done(self, verb: Callable[[], int], tries: int = 10) -> None:
         """Type the same command again until it succeeds."""
         for _ in range(tries):
             try:
@@ -102,19 +103,16 @@ class Life:
 
     def kill_after(self, calls: int) -> None:
         """The process is killed before its call to AWS of that number."""
-        left = calls
+        left, prepare = calls, Aws._prepare
 
-        def count(original: Any) -> Any:
-            def counted(*args: Any, **kwargs: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left == 0:
-                    raise Killed
-                return original(*args, **kwargs)
+        def counted(*args: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Killed
+            return prepare(*args)
 
-            return counted
-
-        self.patch.setattr("botocore.client.BaseClient._make_api_call", count(_MAKE_API_CALL))
+        self.patch.setattr(Aws, "_prepare", counted)
 
     def status(self) -> str | None:
         stack = self.aws.stacks.stacks.get((REGION, "paddle"))
@@ -131,15 +129,6 @@ class Life:
         """By looking into the fake itself, not by asking the code under test."""
         found = left(self.aws)
         assert not found, found
-
-
-def _real_call() -> Any:
-    from botocore.client import BaseClient
-
-    return BaseClient._make_api_call
-
-
-_MAKE_API_CALL = _real_call()
 
 
 def left(aws: FakeAws) -> list[str]:

@@ -22,7 +22,7 @@ CLIENTS = {
     "tagging": "resourcegroupstaggingapi",
 }
 # Of two clients with one name in their signatures, the older says so by the version of its API.
-CLASSIC = (b"Version=2012-06-01", "elb")
+CLASSIC = ("2012-06-01", "elb")
 # And where neither is the prefix of IAM actions.
 IAM_PREFIXES = {
     "efs": "elasticfilesystem",
@@ -78,7 +78,7 @@ def read(environ: dict[str, Any]) -> tuple[Call, Any, str]:
         raise ValueError(f"not a signed AWS request: {request.method} {request.path}")
     key_id, region, name = signed.groups()
     service = CLIENTS.get(name, name)
-    if service == "elbv2" and CLASSIC[0] in request.data:
+    if service == "elbv2" and request.values.get("Version") == CLASSIC[0]:
         service = CLASSIC[1]
     model = get_service_model(service)
     operation, uri = get_service_router(service).match(request)

@@ -12,7 +12,6 @@ from typing import Any
 
 from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
-from umiak.cluster.manifests import VOLUME
 from umiak.errors import InputError
 from umiak.spec.yamlfile import to_yaml
 
@@ -46,6 +45,9 @@ def kubeconfig(
 
     Its context says, as an extension, what a job on this cluster needs besides: the image and the claim of the volume.
     """
+    # Loads the template's library, which a token can do without.
+    from umiak.cluster.manifests import VOLUME
+
     name = f"{cluster}.{region}"
     umiak = shutil.which("umiak")
     command = [umiak] if umiak else [sys.executable, "-m", "umiak.cli.main"]
