@@ -518,3 +518,26 @@ def test_ids_keep_their_rows_while_the_index_grows_under_them(min_count: int, mo
     assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == {
         number: count for number, count in touches.items() if number not in given
     }
+
+
+@pytest.mark.parametrize("limits", [{}, {"expire_after": 1}])
+def test_rows_as_they_lie_hold_what_an_export_holds_and_a_child_can_give_their_memory_back(
+    limits: dict[str, Any],
+) -> None:
+    table = make(AdaGrad(0.1), 16, **limits)
+    table.locate(many_ids(40_000), pass_id=0)
+    table.locate(many_ids(40_000)[::3], pass_id=1)
+    table.end_pass(2)
+    before = contents(table)
+    lying = table.lying(release=False)
+    order = np.argsort(lying.ids)
+    export = table.export()
+    np.testing.assert_array_equal(lying.ids[order], export.ids)
+    np.testing.assert_array_equal(lying.passes[order], export.passes)
+    np.testing.assert_array_equal(np.concatenate(list(lying.rows()))[order], np.concatenate(list(export.rows())))
+    child = os.fork()
+    if child == 0:
+        written = np.concatenate([rows.copy() for rows in table.lying(release=True).rows(1 << 12)])
+        os._exit(0 if written.any() and not table.memory()[1 << 12 : 1 << 13].any() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert contents(table) == before

@@ -40,6 +40,8 @@ CHUNK = 8 << 20
 SKEW = 1.05
 """The exponent of the law of Zipf by which ids are drawn from a full table, as in the ctr workload."""
 LIMIT_SECONDS = 3600.0
+SPARE_BYTES = 1 << 30
+"""The job is ended before the machine has less than this."""
 LOOK_SECONDS = 0.5
 ROUNDS_AFTER = 5
 """How many rounds a restored job makes to show that it goes on."""
@@ -197,6 +199,8 @@ def _fill(settings: Settings, source: Filling, say: Say) -> float:
         now = time.monotonic()
         if event["event"] == "restart":
             raise RetryError(f"the job restarted while its table was filled: {event}")
+        if _available() < SPARE_BYTES:
+            raise RetryError(f"memory ran out with {len(source.times())} rounds of the table done: give fewer --rows")
         if now - began > LIMIT_SECONDS:
             raise RetryError(f"the table is not full after {LIMIT_SECONDS:.0f} s: give fewer --rows")
         rounds = len(source.times())
@@ -274,6 +278,12 @@ def _read_cold(paths: list[Path]) -> float:
             while file.readinto(room):
                 pass
     return time.perf_counter() - began
+
+
+def _available() -> int:
+    """What the machine has left, in bytes."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return 1024 * int(found[1]) if found else SPARE_BYTES
 
 
 def _servers() -> list[int]:

@@ -228,7 +228,7 @@ class Endpoint:
         if len(self.blobs) == wanted:
             blobs, self.blobs = self.blobs, {}
             directory = self.directory
-            self._write(lambda: pieces.write(directory, service, blobs))
+            self._write(lambda: pieces.write(directory, service, blobs, forked=True))
 
     def _snapshot(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)

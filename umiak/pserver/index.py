@@ -8,7 +8,7 @@ An index that is full is followed by one twice as large, whose memory is touched
 pages cost more than all the rest. Ids move there little by little, some with every lookup and those looked up at once. So no
 round waits for all of it.
 
-Row numbers depend on the order of arrival. Nothing that leaves a table does.
+Row numbers depend on the order of arrival. Nothing that leaves a table does but the order of rows in a checkpoint.
 """
 
 from __future__ import annotations
@@ -223,20 +223,38 @@ class RowIndex:
 
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All ids that have a row, in order; their row numbers; their last passes."""
-        return self._collect(self.rows, True)
+        return self._sorted(self.rows, True)
 
     def sorted_waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All ids that wait for a row, in order; their touches; their last passes."""
-        return self._collect(self.waiting, False)
+        return self._sorted(self.waiting, False)
+
+    def by_row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which row numbers are in use; the ids that have them and their last passes, in the order of the numbers."""
+        ids, numbers, passes = self._collect(self.rows, True)
+        used = np.zeros(self.highest, np.bool_)
+        used[numbers] = True
+        # A writer has little memory beside that of its server: what is done with goes before more is made.
+        places = numbers if used.all() else np.cumsum(used, dtype=np.int32)[numbers] - 1
+        del numbers
+        placed_ids = np.empty_like(ids)
+        placed_ids[places] = ids
+        if self.track_passes:
+            placed_passes = np.empty_like(passes)
+            placed_passes[places] = passes
+            passes = placed_passes
+        return used, placed_ids, passes
+
+    def _sorted(self, size: int, with_row: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ids, numbers, passes = self._collect(size, with_row)
+        order = np.argsort(ids)
+        return ids[order], numbers[order], passes[order]
 
     def _collect(self, size: int, with_row: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ids, numbers, passes = np.empty(size, np.int64), np.empty(size, np.int32), np.zeros(size, np.int32)
         self._carry_all()
         cells.collect(*self._views, self._tickets()[1], with_row, ids, numbers, passes)
-        # A writer has little memory beside that of its server: nothing is copied that need not be.
-        order = np.argsort(ids)
-        ids.sort()
-        return ids, numbers[order], passes[order] if self.track_passes else passes
+        return ids, numbers, passes
 
     def mark(self, ids: np.ndarray, passes: np.ndarray, touches: np.ndarray) -> None:
         """Set what `sorted` or `sorted_waiting` told of ids that are known by now."""

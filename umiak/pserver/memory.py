@@ -33,6 +33,17 @@ class Growing:
             self._arrays[dtype] = found
         return found
 
+    def release(self, start: int, stop: int) -> None:
+        """Give the memory of these lines back, as far as whole pages go; they are zero or as they were after that.
+
+        A forked child that does so frees its parent of copying what it changes there.
+        """
+        if hasattr(mmap, "MADV_DONTNEED"):
+            first = -(-start * self.width // mmap.PAGESIZE) * mmap.PAGESIZE
+            end = stop * self.width // mmap.PAGESIZE * mmap.PAGESIZE
+            if end > first:
+                self._map.madvise(mmap.MADV_DONTNEED, first, end - first)
+
     def grow(self, lines: int) -> None:
         size = _round(self.width * lines)
         if size <= len(self._map):

@@ -20,23 +20,26 @@ from umiak.pserver.table import Table
 SNAPSHOT_HEADER = 16
 
 
-def write(directory: Path, service: Service, blobs: dict[int, np.ndarray]) -> dict[str, Any]:
-    """Write everything this service holds, and the trainers' own state where it was given; the piece for the manifest."""
+def write(directory: Path, service: Service, blobs: dict[int, np.ndarray], forked: bool) -> dict[str, Any]:
+    """Write everything this service holds, and the trainers' own state where it was given; the piece for the manifest.
+
+    A forked copy of a server loses its tables by that.
+    """
     tensors: dict[str, np.ndarray | Stream] = {f"trainer-{trainer}": blob for trainer, blob in sorted(blobs.items())}
     tensors |= {f"dense/{key}": value for key, value in service.dense.state().items()}
     for table in service.tables:
-        tensors |= _table_tensors(table)
+        tensors |= _table_tensors(table, forked)
     state = {"clock": json.dumps(service.clock), "round": str(service.round)}
     return asdict(write_tensors(directory / f"service-{service.spec.index}.safetensors", tensors, state))
 
 
-def _table_tensors(table: Table) -> dict[str, np.ndarray | Stream]:
-    export = table.export()
+def _table_tensors(table: Table, forked: bool) -> dict[str, np.ndarray | Stream]:
+    lying = table.lying(release=forked)
     ids, touches, passes = table.export_waiting()
     parts: dict[str, np.ndarray | Stream] = {
-        f"table/{table.name}/ids": export.ids,
-        f"table/{table.name}/passes": export.passes,
-        f"table/{table.name}/rows": Stream(np.dtype(np.float32), (export.ids.size, table.width), export.rows()),
+        f"table/{table.name}/ids": lying.ids,
+        f"table/{table.name}/passes": lying.passes,
+        f"table/{table.name}/rows": Stream(np.dtype(np.float32), (lying.ids.size, table.width), lying.rows()),
     }
     if ids.size:
         parts[f"table/{table.name}/waiting"] = np.stack([ids, touches.astype(np.int64), passes.astype(np.int64)])

@@ -153,7 +153,7 @@ class LocalEnd:
 
     def checkpoint(self, directory: Path, blob: bytes) -> None:
         blobs = {0: np.frombuffer(blob, np.uint8)}
-        self._results.append(run(lambda: pieces.write(directory, self.service, blobs)))
+        self._results.append(run(lambda: pieces.write(directory, self.service, blobs, forked=False)))
 
     def snapshot(self, directory: Path) -> None:
         self._results.append(run(lambda: pieces.write_open_tables(directory, self.service)))
