@@ -23,6 +23,8 @@ from tests.kube.control import WEBHOOK_PORT
 from tests.processes import TINY, snapshot_bytes, umiak
 from umiak.data import shards
 
+IMAGE = "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images-000000000012:latest"
+"""Where `umiak cluster up` says the image is to be pushed."""
 SPEED = 600.0
 """How much faster than ours the fake's time goes."""
 
@@ -57,12 +59,14 @@ def webhook(cluster: Cluster, fake: FakeAws) -> Iterator[None]:
 @pytest.fixture
 def aws(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws]:
     """The fake's account, and what it makes in the namespace `default` removed again."""
+    # Prices of the fake must not be kept for real ones.
+    cluster.publish(IMAGE, images.ensure())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with FakeAws(SPEED).running() as fake, webhook(cluster, fake):
         fake.eks.endpoint = f"https://{cluster.place.control}:6443"
         fake.eks.certificate = base64.b64encode((cluster.home / "keys" / "ca.crt").read_bytes()).decode()
         for name, value in fake.environment(fake.admin).items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         for name in ("KUBECONFIG", "AWS_PROFILE"):
             monkeypatch.delenv(name, raising=False)
         try:
@@ -90,8 +94,7 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
 
     shutil.copy(TINY, "config.py")
     umiak("job", "init", "--name", "tiny", "--workers", "3")
-    image = _image(Path("job.yaml"))
-    cluster.publish(image, images.ensure())
+    assert IMAGE in Path("job.yaml").read_text()
 
     (cluster.volume / "raw").mkdir()
     (cluster.volume / "raw/train.txt").write_text("".join(f"sample {number}\n" for number in range(1000)))
@@ -110,8 +113,3 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     assert not aws.stacks.stacks.get(("us-west-2", "paddle")) or "DELETE_COMPLETE" in said
     assert not aws.eks.clusters, "the audit exits non-zero if anything is left; this is the fake's own view"
     assert aws.unmodelled == []
-
-
-def _image(path: Path) -> str:
-    line = next(line for line in path.read_text().splitlines() if line.startswith("image:"))
-    return line.partition(":")[2].strip().strip('"')
