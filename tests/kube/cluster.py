@@ -148,6 +148,7 @@ class Cluster:
             if daemon.name not in first:
                 self._wait_for_api()
             daemon.start(node.environment())
+        self.apply(EFS_DRIVER)
         self.wait("three Ready nodes", lambda: self.ready() == dict.fromkeys(NODES, True))
 
     def _write_files(self) -> None:
