@@ -14,7 +14,8 @@ from tests.cluster_options import chosen
 from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.operations import Break
-from umiak.cluster import template
+from umiak.cluster import stacks, template
+from umiak.cluster.aws import Aws
 from umiak.spec.cluster import ClusterSpec, Destroy
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
@@ -196,6 +197,12 @@ def test_creation_in_progress_can_be_destroyed(life: Life) -> None:
     assert life.status() == "CREATE_IN_PROGRESS"
     assert life.destroy() == 0, life.output
     life.assert_nothing_left()
+
+
+def test_stack_that_goes_between_two_questions_is_gone(life: Life) -> None:
+    deployed(life)
+    life.aws.fail("cloudformation", "GetTemplateSummary", "ValidationError", 1)
+    assert stacks.find(Aws("us-west-2"), "paddle") is None
 
 
 def test_things_of_others_are_not_touched(life: Life) -> None:

@@ -411,9 +411,11 @@ def test_what_holds_data_is_kept_or_deleted_as_asked() -> None:
             "Images": given.destroy.images,
         } | ({} if given.kms_key_arn else {"Key": given.destroy.key})
         for title, body in built["Resources"].items():
-            policy = "Retain" if wanted.get(title) == "keep" else "Delete"
+            keep = wanted.get(title) == "keep"
+            # A creation that fails takes with it what nobody can have used.
+            policy = "RetainExceptOnCreate" if keep else "Delete"
             assert body.get("DeletionPolicy", "Delete") == policy, f"{name}: {title}"
-            assert body.get("UpdateReplacePolicy", "Delete") == policy, f"{name}: {title}"
+            assert body.get("UpdateReplacePolicy", "Delete") == ("Retain" if keep else "Delete"), f"{name}: {title}"
         assert the_only(built, "AWS::ECR::Repository")["EmptyOnDelete"] is (given.destroy.images == "delete"), name
 
 

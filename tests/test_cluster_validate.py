@@ -190,9 +190,9 @@ def test_cluster_that_exists_is_recognised_whoever_deployed_it(aws: FakeAws) -> 
 @pytest.mark.parametrize(
     ("status", "level", "said"),
     [
-        ("ROLLBACK_COMPLETE", "error", "stuck in ROLLBACK_COMPLETE"),
-        ("DELETE_FAILED", "error", "stuck in DELETE_FAILED"),
-        ("REVIEW_IN_PROGRESS", "error", "only a change set that was never executed"),
+        ("ROLLBACK_COMPLETE", "warning", "is ours and ROLLBACK_COMPLETE"),
+        ("DELETE_FAILED", "warning", "is ours and DELETE_FAILED"),
+        ("REVIEW_IN_PROGRESS", "error", "is not an umiak cluster"),
         ("UPDATE_IN_PROGRESS", "warning", "is changing (UPDATE_IN_PROGRESS)"),
     ],
 )

@@ -104,7 +104,7 @@ class Stacks:
         return {"Stacks": [entry]}
 
     def describe_resources(self, call: Call) -> dict[str, Any]:
-        stack = self._stack(call)
+        stack = self._stack(call, gone=True)
         return {
             "StackResources": [
                 {
@@ -144,7 +144,7 @@ class Stacks:
         return {"StackEvents": entries} | more
 
     def template(self, call: Call) -> dict[str, Any]:
-        return {"TemplateBody": self._stack(call).body}
+        return {"TemplateBody": self._stack(call, gone=True).body}
 
     def summary(self, call: Call) -> dict[str, Any]:
         template = templates.parsed(self._stack(call).body)

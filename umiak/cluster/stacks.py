@@ -65,18 +65,20 @@ def find(aws: Aws, name: str) -> Stack | None:
     """The stack of that name or id. Ours is known by the metadata in its template, so it may have been deployed by anyone."""
     try:
         found = aws.call("cloudformation", "DescribeStacks", StackName=name)["Stacks"][0]
+        status = found["StackStatus"]
+        # It may be gone before the second question.
+        ours = _is_ours(aws, found["StackName"], status)
     except AwsError as error:
         if error.code == "ValidationError":
             return None
         raise
-    status = found["StackStatus"]
     if status == "DELETE_COMPLETE":
         return None
     return Stack(
         id=found["StackId"],
         name=found["StackName"],
         status=status,
-        ours=_is_ours(aws, found["StackName"], status),
+        ours=ours,
         created=found["CreationTime"],
         protected=found.get("EnableTerminationProtection", False),
         outputs={entry["OutputKey"]: entry["OutputValue"] for entry in found.get("Outputs", [])},
