@@ -105,7 +105,7 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     Path("job.yaml").write_text(text.replace("passes: 10", "passes: 3").replace('cpu: "1"', "cpu: 200m"))
     umiak("job", "submit", "--watch", timeout=300)
     umiak("output", "pull", "tiny", "model")
-    umiak("train", TINY, "--workers", "3", "--passes", "3", "--out", "local")
+    umiak("train", "config.py", "--workers", "3", "--passes", "3", "--out", "local")
     assert snapshot_bytes(Path("model")) == snapshot_bytes(Path("local"))
 
     umiak("job", "delete", "tiny", "--output")
