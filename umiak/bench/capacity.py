@@ -150,11 +150,11 @@ class Memory:
 
 def measure(rows: int, seconds: float, say: Say) -> Outcome:
     """`seconds` lie between two checkpoints."""
-    need = rows * 300
+    need = 3 * rows * (12 + 8 * DIM)  # two checkpoints are kept while a third is written
     HOME.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(HOME).free < 2 * need:
+    if shutil.disk_usage(HOME).free < need:
         raise RetryError(
-            f"{rows:,} rows need {2 * need / 1e9:.0f} GB of disk below {HOME}: free some, or give fewer --rows"
+            f"{rows:,} rows need {need / 1e9:.0f} GB of disk below {HOME}: free some, or give fewer --rows"
         )
     watch = Watch()
     with tempfile.TemporaryDirectory(prefix="capacity-", dir=HOME) as scratch:
@@ -163,9 +163,8 @@ def measure(rows: int, seconds: float, say: Say) -> Outcome:
         settings = Settings(workers=WORKERS, save_dir=out, checkpoint_minutes=seconds / 60)
         with Memory() as memory:
             source = Filling(rows, directory, full=False)
-            wrote = _fill(settings, source, say)
+            wrote = _fill(settings, source, watch, say)
             times = source.times()
-        others = watch.stop()
         pieces = sorted(max((out / "checkpoints").glob("round-*/manifest.json")).parent.glob("service-*"))
         size = sum(piece.stat().st_size for piece in pieces) / 1e9
         say(f"capacity: {size:.1f} GB in a checkpoint of {rows:,} rows; reading it at the disk's speed")
@@ -183,11 +182,11 @@ def measure(rows: int, seconds: float, say: Say) -> Outcome:
         checkpoint_seconds=wrote,
         disk_gb_per_s=disk,
         restore_gb_per_s=size / restored,
-        others=others,
+        others=watch.stop(),
     )
 
 
-def _fill(settings: Settings, source: Filling, say: Say) -> float:
+def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
     """Train until a checkpoint of the full table is written and rounds have gone on behind it; how long writing took."""
     began = told = time.monotonic()
     asked: list[float] = []
@@ -211,6 +210,7 @@ def _fill(settings: Settings, source: Filling, say: Say) -> float:
             wrote.append(now - asked[0])
             until = rounds + ROUNDS_AFTER
         if wrote and rounds >= until:
+            watch.stop()
             raise _Enough
         if now - told > 5:
             told = now
