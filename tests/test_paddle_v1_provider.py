@@ -168,7 +168,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
 def test_trainers_share_the_samples_and_a_replay_gives_the_same_batches(options: dict[str, Any]) -> None:
     made = source(numbers(50, **options), files=("0", "1", "2"))
     parts = [drawn(made, 8, Shard(index, 3)) for index in range(3)]

@@ -192,9 +192,7 @@ def test_the_tutorial_of_2016_with_its_host_path(tutorial: Tutorial) -> None:
 def test_pods_that_may_not_list_pods_name_the_missing_role(tutorial: Tutorial) -> None:
     tutorial.create("2017-volume.yaml")
     tutorial.create("2017-train.yaml")
-    tutorial.wait("Failed", seconds=180)
-    ends = tutorial.endings()
-    assert ends and all(end["exit"] == 2 and "a Role and a RoleBinding are missing" in end["cause"] for end in ends)
+    tutorial.ends_with("a Role and a RoleBinding are missing", 2)
 
 
 def test_a_lost_pod_ends_the_job_with_the_cause_and_the_command_that_recovers(with_data: Tutorial) -> None:
