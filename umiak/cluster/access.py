@@ -60,7 +60,8 @@ def kubeconfig(
     }
     if profile:
         plugin["env"] = [{"name": "AWS_PROFILE", "value": profile}]
-    for_jobs = {"name": EXTENSION, "extension": {"image": f"{image}:latest" if image else None, "claim": VOLUME}}
+    needs = {"claim": VOLUME} | ({"image": f"{image}:latest"} if image else {})
+    for_jobs = {"name": EXTENSION, "extension": needs}
     return {
         "apiVersion": "v1",
         "kind": "Config",

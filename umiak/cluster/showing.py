@@ -66,7 +66,7 @@ def next_steps(spec: ClusterSpec, outputs: dict[str, str]) -> str:
             f"    docker login --username AWS --password-stdin {registry}",
             f"  docker push {repository}:latest",
             f"bucket for data: s3://{outputs['Bucket']}",
-            f"next, in this directory: umiak job init --image {repository}:latest",
+            "next, in this directory: umiak job init",
         ]
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from umiak.errors import RetryError, UmiakError
 
 # The first pause and the longest. What is done is known at most so much later, and AWS is asked 6 times a minute in the end.
-SHORTEST, LONGEST, GROWTH = 2.0, 10.0, 1.5
+SHORTEST, LONGEST, GROWTH = 4.0, 10.0, 1.5
 # How long AWS may be out of reach or busy before we stop asking.
 PATIENCE = 120.0
 
