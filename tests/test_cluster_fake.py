@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
+from tests.fake_aws.operations import Break
 from umiak.cluster import template
 from umiak.spec.yamlfile import to_yaml
 
@@ -146,3 +147,91 @@ def test_permission_the_deployer_lacks_fails_the_resource(aws: FakeAws) -> None:
     title, reason = first_failure(aws)
     assert title == "VolumeAccess"
     assert "elasticfilesystem:CreateAccessPoint" in reason
+
+
+def deleted(aws: FakeAws) -> str:
+    """Its status after a deletion that was given all the time it wants."""
+    aws.client("cloudformation").delete_stack(StackName="paddle")
+    aws.settle()
+    return aws.stacks.stacks["us-west-2", "paddle"].status
+
+
+def everything() -> str:
+    return template.text(chosen([("destroy", "all")]))
+
+
+def test_things_are_removed_in_the_order_of_their_dependence_and_a_forgotten_interface_stops_it(aws: FakeAws) -> None:
+    assert aws.deploy("paddle", everything()) == "CREATE_COMPLETE"
+    assert deleted(aws) == "DELETE_FAILED"
+    stack = aws.stacks.stacks["us-west-2", "paddle"]
+    stuck = {made.title: made.reason for made in stack.made.values() if made.status == "DELETE_FAILED"}
+    assert set(stuck) == {"NodeSecurityGroup", "PrivateSubnet1"}
+    assert "DependencyViolation" in stuck["PrivateSubnet1"]
+    (left,) = aws.interfaces.all
+    aws.client("ec2").delete_network_interface(NetworkInterfaceId=left)
+    # In use by that interface, EKS's own group was left behind, and keeps the VPC.
+    assert deleted(aws) == "DELETE_FAILED"
+    assert [made.title for made in stack.made.values() if made.status == "DELETE_FAILED"] == ["Vpc"]
+    ends = [event.title for event in stack.events if event.status == "DELETE_COMPLETE"]
+    assert ends.index("Nodes") < ends.index("VpcCni") < ends.index("Cluster")
+
+
+@pytest.mark.parametrize("obstacle", ["protected stack", "protected cluster", "full bucket", "nodes of others"])
+def test_what_aws_would_not_delete_is_not_deleted_here(aws: FakeAws, obstacle: str) -> None:
+    aws.interfaces.leaks = 0
+    aws.deploy("paddle", everything())
+    if obstacle == "protected stack":
+        aws.client("cloudformation").update_termination_protection(StackName="paddle", EnableTerminationProtection=True)
+        with pytest.raises(ClientError, match="TerminationProtection is enabled"):
+            aws.client("cloudformation").delete_stack(StackName="paddle")
+        return
+    if obstacle == "protected cluster":
+        aws.client("eks").update_cluster_config(name="paddle", deletionProtection=True)
+    if obstacle == "full bucket":
+        (bucket,) = aws.client("s3").list_buckets()["Buckets"]
+        aws.client("s3").put_object(Bucket=bucket["Name"], Key="kept", Body="x")
+        aws.client("s3").delete_object(Bucket=bucket["Name"], Key="kept")
+    if obstacle == "nodes of others":
+        aws.eks.node_groups["paddle", "by hand"] = {"clusterName": "paddle", "nodegroupName": "by hand"}
+    assert deleted(aws) == "DELETE_FAILED"
+
+
+def test_failed_creation_is_rolled_back_and_takes_unused_data_with_it(aws: FakeAws) -> None:
+    aws.interfaces.leaks = 0
+    aws.stacks.operations.breaks["CoreDns"] = Break("stayed DEGRADED")
+    cloud = aws.client("cloudformation")
+    which = {"StackName": "paddle", "ChangeSetName": "mine"}
+    admin = [{"ParameterKey": "AdminArn", "ParameterValue": aws.admin.principal}]
+    body, capable = template.text(spec()), ["CAPABILITY_NAMED_IAM"]
+    cloud.create_change_set(**which, ChangeSetType="CREATE", TemplateBody=body, Parameters=admin, Capabilities=capable)
+    aws.settle()
+    cloud.execute_change_set(**which)
+    aws.clock.advance(60)
+    events = cloud.describe_stack_events(StackName="paddle")["StackEvents"]
+    assert events[0]["Timestamp"] > events[-1]["Timestamp"], "newest first"
+    aws.settle()
+    assert cloud.describe_stacks(StackName="paddle")["Stacks"][0]["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert not aws.client("efs").describe_file_systems()["FileSystems"]
+
+
+def test_tagging_api_is_a_minute_late_in_both_directions(aws: FakeAws) -> None:
+    def shown() -> int:
+        wanted = [{"Key": "umiak:cluster", "Values": ["paddle"]}]
+        found = aws.client("resourcegroupstaggingapi").get_resources(TagFilters=wanted)
+        return len(found["ResourceTagMappingList"])
+
+    tags = [{"ResourceType": "volume", "Tags": [{"Key": "umiak:cluster", "Value": "paddle"}]}]
+    ec2 = aws.client("ec2")
+    made = ec2.create_volume(AvailabilityZone="us-west-2a", Size=1, VolumeType="gp3", TagSpecifications=tags)
+    assert shown() == 0
+    for _ in range(4):
+        aws.clock.advance(30)
+        shown()
+    assert shown() == 1
+    ec2.delete_volume(VolumeId=made["VolumeId"])
+    aws.clock.advance(30)
+    assert shown() == 1
+    for _ in range(4):
+        aws.clock.advance(30)
+        shown()
+    assert shown() == 0
