@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,9 @@ def tutorial(cluster: Cluster) -> Iterator[Tutorial]:
         cluster.kubectl("delete", "pv", "efsvol", "--ignore-not-found")
         shutil.rmtree(made.directory, ignore_errors=True)
         shutil.rmtree(HOST_PATH / JOB, ignore_errors=True)
+        with suppress(OSError):
+            HOST_PATH.rmdir()
+            HOST_PATH.parent.rmdir()
 
 
 @pytest.fixture
