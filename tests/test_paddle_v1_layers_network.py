@@ -126,7 +126,7 @@ def test_sparse_update_where_no_ids_are_looked_up_is_refused() -> None:
 
 
 def test_a_step_touches_only_the_rows_of_its_batch_and_makes_no_gradient_of_the_whole_table() -> None:
-    """For a table of 15 MB a fresh gradient would cost more than the rest of the step."""
+    """A fresh gradient of a large table, added to the one of the engine, is twice the work."""
     rows, dim = 30_000, 128
     made = graph(data("word", rows), mixed("out", dim, Projection("table", "word", dim, "words")))
     net = Network(made)

@@ -1,4 +1,4 @@
-"""How well the configs of this directory learn: `python examples/paddle_v1/quality.py [NAME …]`, about half an hour in all.
+"""How well the configs of this directory learn: `python examples/paddle_v1/quality.py [NAME …]`.
 
 Trains each of them by `umiak train` as it is and prints what it reaches on the test data: the classifiers of quick_start beside
 always guessing the more frequent class, the recommender beside the same network in plain torch and the mean of user and movie.

@@ -1,8 +1,8 @@
 """Where the gradient of a parameter goes.
 
 The engine keeps one vector for all gradients and sets it to zero before each batch. Autograd would make a new tensor for the
-gradient of every parameter and then add it to that vector; for an embedding of 15 MB, of which a batch touches a few
-rows, this costs more than everything else. So the functions of this package add to `parameter.grad` themselves where it is
+gradient of every parameter and then add it to that vector; for a large embedding, of which a batch touches some
+rows, that is twice the work. So the functions of this package add to `parameter.grad` themselves where it is
 there already, and return nothing; otherwise they return the gradient as any autograd function does.
 """
 

@@ -1,6 +1,6 @@
 """Compiles every loop of the v1 layers once, for numba's cache: `python -m umiak.paddle_v1.warm`, part of setting up.
 
-Without it the first v1 job of a fresh installation spends some ten seconds on it.
+Without it the first v1 job of a fresh installation spends some seconds on it.
 """
 
 from __future__ import annotations
