@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import botocore.session
 import pytest
 import yaml
 
@@ -16,7 +17,7 @@ from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.operations import Break
-from umiak.cluster import template
+from umiak.cluster import difference, states, template
 from umiak.spec.cluster import ClusterSpec
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
@@ -287,3 +288,25 @@ def test_root_cannot_be_the_administrator(life: Life) -> None:
     life.write(replace(spec(), destroy=everything_goes().destroy))
     assert life.up() == 2
     assert "EKS wants a role or user as administrator" in life.output
+
+
+def test_every_status_that_cloudformation_knows_has_its_step() -> None:
+    model = botocore.session.get_session().get_service_model("cloudformation")
+    known = {status for status in model.shape_for("StackStatus").enum if not status.startswith("IMPORT_")}
+    # A stack that is deleted is none.
+    assert known - {"DELETE_COMPLETE"} == {status for status in states.UP if status}
+    for status in known:
+        assert states.at_work(status) == (status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS")
+    assert states.up("DELETE_FAILED", was_whole=True) is states.Step.REFUSE
+    assert states.up("DELETE_FAILED", was_whole=False) is states.Step.CLEAN
+
+
+def test_difference_names_the_place_and_both_values() -> None:
+    old, new = template.build(everything_goes()), template.build(nodes(5, key_name="laptop"))
+    found = {change.title: change for change in difference.changes(old, new)}
+    assert ("ScalingConfig.DesiredSize", 3, 5) in found["Nodes"].details
+    assert ("LaunchTemplateData.KeyName", None, "laptop") in found["NodeTemplate"].details
+    assert difference.changes(old, old) == []
+    gone = {"Resources": {"Vpc": old["Resources"]["Vpc"]}}
+    assert {change.action for change in difference.changes(old, gone)} == {"remove"}
+    assert {change.action for change in difference.changes(gone, old)} == {"add"}
