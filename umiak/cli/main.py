@@ -22,7 +22,7 @@ VERBS = {
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",
     "bench": "measure speed against the limit and against other systems",
-    "cluster": "plan a cluster on AWS",
+    "cluster": "plan a cluster on AWS, bring it up, remove it",
     "job": "train on Kubernetes: submit, watch, understand, cancel",
 }
 # Called by machines, not by people, and not listed.
