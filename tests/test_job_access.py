@@ -46,6 +46,24 @@ def plugin(path: Path, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never", **more}
 
 
+def test_the_cluster_of_this_directory_is_found_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`umiak cluster up` writes ./kubeconfig beside its cluster file; one without that file is anybody's."""
+    (tmp_path / "kubeconfig").write_text(
+        "current-context: here\n"
+        "contexts: [{name: here, context: {cluster: here, user: here}}]\n"
+        "clusters: [{name: here, cluster: {server: 'https://here:6443'}}]\n"
+        "users: [{name: here, user: {token: t}}]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with pytest.raises(InputError, match="no kubeconfig at"):
+        kubeconfig.load(None, None, {})
+    (tmp_path / "cluster.yaml").write_text("name: paddle\n")
+    assert kubeconfig.load(None, None, {}).server == "https://here:6443"
+    with pytest.raises(InputError, match="no kubeconfig at elsewhere"):
+        kubeconfig.load(None, None, {"KUBECONFIG": "elsewhere"})
+
+
 def test_of_several_files_the_first_counts(tmp_path: Path) -> None:
     for name, server in (("a", "https://first"), ("b", "https://second")):
         (tmp_path / name).write_text(

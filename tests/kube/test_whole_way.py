@@ -89,7 +89,6 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     umiak("cluster", "init", "--name", "paddle", "--region", "us-west-2", "--api-cidr", "203.0.113.7/32")
     said = umiak("cluster", "up", "--yes", timeout=300)
     assert "nodes ready: 3 of 3" in said
-    monkeypatch.setenv("KUBECONFIG", "kubeconfig")
     assert json.loads(umiak("cluster", "status", "--json"))["stack"] == "CREATE_COMPLETE"
 
     shutil.copy(TINY, "config.py")

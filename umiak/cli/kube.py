@@ -18,7 +18,12 @@ EXTRA = ("yaml", "urllib3", "websocket")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default $KUBECONFIG or ~/.kube/config")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="default $KUBECONFIG, ./kubeconfig beside a cluster.yaml, or ~/.kube/config",
+    )
     parser.add_argument("--context", metavar="NAME", help="default the kubeconfig's current one")
     parser.add_argument("-n", "--namespace", metavar="NAME", help="default the context's")
 

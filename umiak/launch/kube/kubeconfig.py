@@ -23,6 +23,8 @@ import yaml
 from umiak.errors import InputError, RetryError
 
 DEFAULT = Path("~/.kube/config")
+# What `umiak cluster up` leaves in the directory of its cluster file.
+OURS, CLUSTER_FILE = Path("kubeconfig"), Path("cluster.yaml")
 EXTENSION = "umiak.dev/cluster"
 PLUGIN_SECONDS = 120
 # A token that ends while the request is on its way is as good as none.
@@ -83,7 +85,7 @@ class Access:
 
 
 def load(kubeconfig: Path | None, context: str | None, environment: Mapping[str, str]) -> Access:
-    """The wanted context, or the current one, of --kubeconfig, $KUBECONFIG or ~/.kube/config."""
+    """The wanted context, or the current one, of --kubeconfig, $KUBECONFIG, the cluster of this directory or ~/.kube/config."""
     paths = _paths(kubeconfig, environment)
     found = [path for path in paths if path.is_file()]
     if not found or (kubeconfig and len(found) < len(paths)):
@@ -106,6 +108,8 @@ def _paths(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path
     if kubeconfig:
         return [kubeconfig.expanduser()]
     listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if not listed and OURS.is_file() and CLUSTER_FILE.is_file():
+        return [OURS]
     return listed or [DEFAULT.expanduser()]
 
 
