@@ -11,7 +11,7 @@ from typing import Any
 
 from umiak.errors import InputError, UmiakError
 from umiak.launch.kube.api import Api, ApiError, path
-from umiak.launch.kube.manifests import CONTAINER, UID, VOLUME
+from umiak.launch.kube.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
 from umiak.launch.kube.pods import Pod
 from umiak.launch.kube.pods import pod as read_pod
 
@@ -59,11 +59,7 @@ def manifest(split: Split) -> dict[str, Any]:
         "command": split.command(),
         "env": [{"name": name, "value": value} for name, value in {"HOME": "/tmp", **split.environment}.items()],
         "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": LOCKED_DOWN,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "volume", "mountPath": VOLUME}, {"name": "tmp", "mountPath": "/tmp"}],
     }

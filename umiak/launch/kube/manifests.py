@@ -25,6 +25,13 @@ LOST_NODE_SECONDS = 30
 VOLUME = "/volume"
 WORK = "/work"
 
+# Of every container we start.
+LOCKED_DOWN = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
 CLAIM_NOTE = "umiak.dev/claim"
 OUTPUT_NOTE = "umiak.dev/output"
 FINGERPRINT_NOTE = "umiak.dev/fingerprint"
@@ -157,11 +164,7 @@ def _container(spec: JobSpec) -> Object:
             {"name": "service", "containerPort": PORT},
         ],
         "resources": {"requests": {"cpu": spec.cpu, "memory": spec.memory}, "limits": {"memory": spec.memory}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": LOCKED_DOWN,
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [

@@ -16,7 +16,7 @@ from typing import Any
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube import command
 from umiak.launch.kube.api import Api, path
-from umiak.launch.kube.manifests import CONTAINER, UID, VOLUME
+from umiak.launch.kube.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
 from umiak.launch.kube.pods import pod as read_pod
 
 LABEL = "umiak.dev/visitor"
@@ -45,11 +45,7 @@ def manifest(name: str, claim: str, image: str, writable: bool) -> dict[str, Any
         "name": CONTAINER,
         "image": image,
         "command": ["sh", "-c", _WAIT],
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": LOCKED_DOWN,
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "volumeMounts": [
             {"name": "volume", "mountPath": VOLUME, "readOnly": not writable},
