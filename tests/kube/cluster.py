@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.kube import build, cgroups, control, images, needs, network, node, node_init, record, seed, sweep
+from tests.kube import build, cgroups, control, images, needs, network, node, node_init, record, registry, seed, sweep
 from tests.kube.command import run
 from tests.kube.pki import Authority, cluster_keys
 from tests.kube.places import CLONE, NODES, Place, cache, places
@@ -104,8 +105,8 @@ class Cluster:
                 self.ctr(member, "images", "pull", "--hosts-dir", str(self.home / "hosts"), name, timeout=600)
 
     def ctr(self, member: str, *words: str, timeout: float = 120) -> str:
-        socket = self.files(member).socket
-        return run(self.binaries / "ctr", "--address", socket, "--namespace", "k8s.io", *words, timeout=timeout)
+        address = self.files(member).socket
+        return run(self.binaries / "ctr", "--address", address, "--namespace", "k8s.io", *words, timeout=timeout)
 
     def files(self, member: str) -> node.Files:
         return node.Files(self.home, member)
@@ -149,6 +150,7 @@ class Cluster:
                 self._wait_for_api()
             daemon.start(node.environment())
         self.apply(EFS_DRIVER)
+        self.wait("the image registry", self._serves_images)
         self.wait("three Ready nodes", lambda: self.ready() == dict.fromkeys(NODES, True))
 
     def _write_files(self) -> None:
@@ -166,6 +168,13 @@ class Cluster:
     def _wait_for_api(self) -> None:
         self.wait("the API server", lambda: self.kubectl("get", "--raw=/readyz", check=False) == "ok")
         self.wait("the default namespace", lambda: "default" in self.kubectl("get", "ns", "-o", "name", check=False))
+
+    def _serves_images(self) -> bool:
+        try:
+            socket.create_connection((self.place.control, registry.PORT), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
     def _daemon(self, name: str) -> control.Daemon:
         return next(daemon for daemon in self.daemons if daemon.name == name)
