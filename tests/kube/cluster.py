@@ -194,12 +194,24 @@ def _is_ready(item: dict[str, Any]) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
-def running() -> Cluster | None:
-    """This clone's cluster that was started by hand, if it is up."""
+def running(owner: record.Process | None = None) -> Cluster | None:
+    """This clone's cluster that belongs to `owner`, or was started by hand, if it is up."""
     for place, found in record.taken():
-        if found.clone == str(CLONE) and found.owner is None and not _litter(place, found):
+        if found.clone == str(CLONE) and found.owner == owner and not _litter(place, found):
             return _cluster(place, found)
     return None
+
+
+def of_run(owner: record.Process) -> Cluster:
+    """The cluster of a test run, with the runtime image; the first of the run's processes that asks starts it.
+
+    One that was started by hand is used instead, if there is one.
+    """
+    with (cache() / "run.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        used = running() or running(owner) or up(owner)
+        used.publish(images.RUNTIME, images.ensure())
+    return used
 
 
 def up(owner: record.Process | None = None) -> Cluster:

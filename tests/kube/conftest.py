@@ -6,13 +6,13 @@ A cluster that was started by hand (`python -m tests.kube up`) is used and left 
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from tests.kube import cluster as clusters
-from tests.kube import images
 from tests.kube.cluster import Cluster
 from tests.kube.jobs import PASSES, WORKERS
 from tests.kube.namespace import Namespace
@@ -20,17 +20,17 @@ from tests.kube.record import Process
 from tests.processes import TINY, snapshot_bytes, umiak
 
 
+def pytest_sessionfinish() -> None:
+    """The cluster of a run ends with it; the processes that share its tests (xdist) do not end it."""
+    mine = clusters.running(Process.this())
+    if mine:
+        clusters.down(mine)
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    found = clusters.running()
-    mine = found is None
-    used = found or clusters.up(owner=Process.this())
-    try:
-        used.publish(images.RUNTIME, images.ensure())
-        yield used
-    finally:
-        if mine:
-            clusters.down(used)
+def cluster() -> Cluster:
+    run = Process.of(os.getppid()) if "PYTEST_XDIST_WORKER" in os.environ else None
+    return clusters.of_run(run or Process.this())
 
 
 @pytest.fixture
