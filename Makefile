@@ -35,7 +35,7 @@ test: check
 test-kube: setup
 	$(BIN)/python -m tests.kube build
 	$(BIN)/python -m tests.kube image
-	$(BIN)/pytest -n 2 --dist worksteal -o timeout=600 tests/kube
+	$(BIN)/pytest -n 4 --dist loadgroup -o timeout=600 tests/kube
 
 bench: setup
 	$(BIN)/umiak bench all

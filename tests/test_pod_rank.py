@@ -205,6 +205,12 @@ def test_a_forbidden_list_names_the_missing_role(tmp_path: Path, authorities: tu
             rank.discover(ask, "a", 1, 60, lambda text: None)
 
 
+def test_a_pod_in_another_namespace_than_it_was_told_says_so(tmp_path: Path, authorities: tuple[Path, Path]) -> None:
+    (account(tmp_path, authorities[0]) / "namespace").write_text("paddle\n")
+    with pytest.raises(InputError, match=r"JOB_NAMESPACE is 'default', but this pod and its peers are in .* 'paddle'"):
+        rank.in_cluster("127.0.0.1", "1", "default", "job", tmp_path)
+
+
 def test_a_pod_without_a_token_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no service account token"):
         rank.in_cluster("127.0.0.1", "1", "default", "job", tmp_path)

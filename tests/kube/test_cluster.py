@@ -119,6 +119,7 @@ def test_an_image_that_nobody_published_is_not_found(namespace: Namespace) -> No
     namespace.wait("the pull to fail", lambda: reason() in ("ErrImagePull", "ImagePullBackOff"))
 
 
+@pytest.mark.xdist_group("default")  # other tests need the small volume, too
 def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> None:
     namespace.claim("small", "/small")
     writes = ["python3", "-c", "open('/volume/x', 'wb').write(bytes(1 << 27))"]

@@ -5,31 +5,28 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.kube.cluster import Cluster
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.kube.places import NODES
 
 
-@pytest.mark.usefixtures("alone")
 def test_workers_that_start_a_minute_apart_train_as_if_together(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    """Two nodes are closed, and the third holds one pod only: the others start when it opens again."""
-    job = TrainingJob.write(namespace, tmp_path, memory=_two_thirds(cluster))
-    for node in NODES[1:]:
-        cluster.kubectl("cordon", node)
+    """One node is open to the job, and holds one pod only: the others start when two more nodes are opened."""
+    pod = {"nodeSelector": {namespace.name: "open"}}
+    job = TrainingJob.write(namespace, tmp_path, memory=_two_thirds(cluster), pod=pod)
     try:
+        cluster.kubectl("label", "node", NODES[0], f"{namespace.name}=open")
         job.submit()
         job.until("one pod to run", lambda: sorted(namespace.phases().values()) == ["Pending", "Pending", "Running"])
         time.sleep(60)
         assert sorted(namespace.phases().values()) == ["Pending", "Pending", "Running"]
+        cluster.kubectl("label", "node", *NODES[1:], f"{namespace.name}=open")
+        job.wait()
     finally:
-        for node in NODES[1:]:
-            cluster.kubectl("uncordon", node)
-    job.wait()
+        cluster.kubectl("label", "node", *NODES, f"{namespace.name}-")
     job.assert_same(expected)
     job.delete()
 

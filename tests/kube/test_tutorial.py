@@ -17,6 +17,7 @@ import pytest
 
 from tests.kube import images
 from tests.kube.cluster import Cluster
+from tests.kube.namespace import Namespace
 from tests.kube.places import CLONE
 from tests.processes import umiak
 from umiak.data import shards
@@ -24,10 +25,15 @@ from umiak.errors import UmiakError
 
 HERE = Path(__file__).parent / "tutorial"
 JOB = "paddle-cluster-job"
+WAIT_20_SECONDS = """        - name: UMIAK_WAIT_SECONDS
+          value: "20"
+"""
 HOST_PATH = Path("/home/admin/efs")
 DOCKER = CLONE / "docker" / "tutorial"
 EXAMPLES = CLONE / "examples" / "paddle_v1"
 PASSES = 10
+# One at a time: the YAML names the namespace, the jobs and the ports of the machines.
+pytestmark = pytest.mark.xdist_group("default")
 
 
 def publish(cluster: Cluster, name: str, dockerfile: str, context: Path) -> None:
@@ -244,7 +250,48 @@ def test_a_split_count_other_than_the_number_of_pods_is_refused(tutorial: Tutori
     tutorial.ends_with("cut into 4 shards, but there are 3 trainers", 2)
 
 
-def test_fewer_pods_than_trainers_say_who_is_missing(with_data: Tutorial) -> None:
-    """Parallelism 2 where three are expected: pods wait, and tell what for."""
-    with_data.create("2017-train.yaml", **{"parallelism: 3": "parallelism: 2"})
+def test_fewer_pods_than_trainers_say_who_is_missing_and_end(with_data: Tutorial) -> None:
+    """Parallelism 2 where three are expected."""
+    shorter = {"        - name: TRAINER_COUNT": WAIT_20_SECONDS + "        - name: TRAINER_COUNT"}
+    with_data.create("2017-train.yaml", **{"parallelism: 3": "parallelism: 2"}, **shorter)
     with_data.cluster.wait("a pod that waits", lambda: "2 of 3 pods are running" in with_data.logs(), 90)
+    with_data.ends_with("gave up after 20 s: 2 of 3 pods are running (no other pod exists)", 75)
+
+
+def test_pods_in_another_namespace_than_the_yaml_says_are_told_so(tutorial: Tutorial, namespace: Namespace) -> None:
+    namespace.kubectl("create", "-f", "-", text=(HERE / "2017-train.yaml").read_text())
+    wanted = f"JOB_NAMESPACE is 'default', but this pod and its peers are in namespace '{namespace.name}'"
+    namespace.cluster.wait(
+        "a pod that says so", lambda: wanted in namespace.kubectl("logs", f"job/{JOB}", check=False), 90
+    )
+
+
+@pytest.fixture
+def small(tutorial: Tutorial) -> Iterator[Path]:
+    """The tutorial's volume is a small one, on which only a megabyte is free."""
+    volume = tutorial.cluster.small_volume
+    tutorial.create("2017-volume.yaml", **{'path: "/"': 'path: "/small"'})
+    tutorial.allow()
+    with (volume / "other").open("wb") as file:
+        file.write(bytes((shutil.disk_usage(volume).free >> 20) - 1 << 20))
+    try:
+        yield volume
+    finally:
+        for path in volume.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_data_that_do_not_fit_the_volume_fail_the_data_job(tutorial: Tutorial, small: Path) -> None:
+    tutorial.create("2017-data.yaml")
+    told = lambda: "no space left on the disk" in tutorial.logs("paddle-data")  # noqa: E731
+    tutorial.cluster.wait("a pod that says the volume is full", told, 90)
+
+
+def test_a_volume_that_fills_up_ends_the_job_with_the_cause(tutorial: Tutorial, small: Path) -> None:
+    (small / "other").unlink()
+    tutorial.create("2017-data.yaml")
+    tutorial.wait("Complete", "paddle-data", 120)
+    with (small / "other").open("wb") as file:
+        file.write(bytes(shutil.disk_usage(small).free - (100 << 10)))
+    tutorial.create("2017-train.yaml")
+    tutorial.ends_with("no space left on the disk", 2)

@@ -9,7 +9,7 @@ from torch import nn
 
 from umiak.launch.plan import plan_workers
 from umiak.nn.sparse import SparseEmbedding, sparse_tables
-from umiak.pserver.placement import dense_blocks
+from umiak.pserver.placement import dense_blocks, holders, model_bytes
 from umiak.spec.outline import Held, Part, Variable
 from umiak.spec.settings import Settings
 
@@ -59,9 +59,14 @@ def held(model: Sequence[Variable], settings: Settings) -> tuple[Held, ...]:
         for service, (_, dense, rows) in enumerate(plan.addresses)
     ]
     sizes = [(variable.name, variable.values or 0) for variable in model if variable.kind == "dense"]
-    placed = iter(dense_blocks(sizes, sum(dense for _, _, dense, _ in services)))
-    tables = tuple(variable.name for variable in model if variable.kind == "table")
+    tables = [variable for variable in model if variable.kind == "table"]
+    shapes = [(variable.shape[0], variable.shape[1] or 0) for variable in tables]
+    used = holders(
+        [(dense, rows) for _, _, dense, rows in services], model_bytes(sum(size for _, size in sizes), shapes)
+    )
+    blocks = iter(dense_blocks(sizes, sum(dense for dense, _ in used)))
+    names = tuple(table.name for table in tables)
     return tuple(
-        Held(server, service, tuple(next(placed)) if dense else (), tables if rows else ())
-        for server, service, dense, rows in services
+        Held(server, service, tuple(next(blocks)) if dense else (), names if rows else ())
+        for (server, service, _, _), (dense, rows) in zip(services, used, strict=True)
     )

@@ -105,6 +105,11 @@ def discover(
 
 def in_cluster(host: str, port: str, namespace: str, job: str, account: Path = ACCOUNT) -> Ask:
     """Ask the API server of the cluster this pod runs in, with the pod's own token; its certificate is verified."""
+    own = account / "namespace"
+    if own.exists() and (here := own.read_text().strip()) != namespace:
+        raise InputError(
+            f"JOB_NAMESPACE is {namespace!r}, but this pod and its peers are in namespace {here!r}: make it the same"
+        )
     selector = urllib.parse.quote(f"job-name={job}", safe="")
     name = f"[{host}]" if ":" in host else host
     url = f"https://{name}:{port}/api/v1/namespaces/{urllib.parse.quote(namespace)}/pods?labelSelector={selector}"

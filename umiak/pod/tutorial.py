@@ -6,6 +6,7 @@ pod like any other, except that a lost pod ends the job: a new one would have an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.files import write_json
+from umiak.files import disk_error, write_json
 from umiak.pod import rank, report
 from umiak.pod.environment import Environment
 from umiak.pod.main import Over, Pod
@@ -27,7 +28,7 @@ from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 
-WAIT_SECONDS = 600.0
+WAIT_SECONDS = 600
 KEY_SECONDS = 120.0
 GRACE_SECONDS = 30.0
 HOME = Path("/root")
@@ -52,6 +53,7 @@ class Contract:
     trainers: int
     threads: int
     api: tuple[str, str]
+    wait_seconds: float
 
     @property
     def out(self) -> Path:
@@ -72,6 +74,7 @@ def read(environ: Mapping[str, str], generation: str) -> Contract:
         trainers=_number(environ, "CONF_PADDLE_GRADIENT_NUM"),
         threads=_number(environ, "TRAINER_COUNT") if generation == "2017" else 4,
         api=(_text(environ, "KUBERNETES_SERVICE_HOST"), _text(environ, "KUBERNETES_SERVICE_PORT_HTTPS")),
+        wait_seconds=_number({"UMIAK_WAIT_SECONDS": str(WAIT_SECONDS), **environ}, "UMIAK_WAIT_SECONDS"),
     )
 
 
@@ -144,13 +147,17 @@ def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> i
             outcome = replace(outcome, cause=f"{outcome.cause}; {ADVICE}")
     except UmiakError as error:
         outcome = Outcome(error.exit_code, str(error))
+    except OSError as error:
+        found = disk_error(error, Path(error.filename or environ["JOB_PATH"]))
+        outcome = Outcome(found.exit_code, str(found))
     except Over as over:
         outcome = over.outcome
     if outcome.code:
         _say(outcome.cause)
         report.write_termination(TERMINATION_LOG, report.termination(outcome, index))
         if state is not None:
-            state.end(outcome, index)
+            with contextlib.suppress(OSError):
+                state.end(outcome, index)
     return outcome.code
 
 
@@ -162,7 +169,7 @@ def _place(contract: Contract) -> rank.Place:
         if (ended := State(contract, run).ended()) is not None:
             raise Over(ended)
 
-    return rank.discover(ask, socket.gethostname(), contract.trainers, WAIT_SECONDS, _say, recall)
+    return rank.discover(ask, socket.gethostname(), contract.trainers, contract.wait_seconds, _say, recall)
 
 
 def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
@@ -201,7 +208,7 @@ def _environment(contract: Contract, place: rank.Place, settings: Settings, stat
         archive=None,
         credentials=state.directory,
         shards=contract.directory,
-        wait_seconds=WAIT_SECONDS,
+        wait_seconds=contract.wait_seconds,
         grace_seconds=GRACE_SECONDS,
         termination_log=TERMINATION_LOG,
     )

@@ -9,6 +9,31 @@ import numba
 import numpy as np
 
 Block = tuple[str, int, int]
+LEAST_BYTES = 1 << 18
+"""What a service should at least hold: for less, its messages cost more than they spare the others."""
+
+
+def holders(services: Sequence[tuple[bool, bool]], size: int | None) -> list[tuple[bool, bool]]:
+    """Of services that may hold (dense values, rows), which do in a model of `size` bytes; None is one that grows.
+
+    A small model is on few services, the first ones: they are asked in every round, and the others never.
+    """
+    if size is None:
+        return list(services)
+    needed = max(1, -(-size // LEAST_BYTES))
+    dense = accumulate(dense for dense, _ in services)
+    rows = accumulate(rows for _, rows in services)
+    return [(d and nd <= needed, r and nr <= needed) for (d, r), nd, nr in zip(services, dense, rows, strict=True)]
+
+
+def model_bytes(dense: int, tables: Sequence[tuple[int | None, int]]) -> int | None:
+    """Of so many dense values and tables of (vocabulary, values of a row); None if a table is open."""
+    rows = 0
+    for vocab, dim in tables:
+        if vocab is None:
+            return None
+        rows += vocab * dim
+    return 4 * (dense + rows)
 
 
 def dense_blocks(parameters: Sequence[tuple[str, int]], services: int) -> list[list[Block]]:

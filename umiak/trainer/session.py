@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from umiak.errors import InputError
-from umiak.pserver.placement import dense_blocks
+from umiak.nn.sparse import sparse_tables
+from umiak.pserver.placement import dense_blocks, holders, model_bytes
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.ends import End
@@ -36,15 +37,21 @@ class Session:
     """Talks to all services of a job on behalf of one trainer. Every trainer makes the same calls in the same order."""
 
     def __init__(self, model: nn.Module, services: Sequence[Placed], device: torch.device) -> None:
-        self.services = services
         self.device = device
         self.parameters = dense_parameters(model)
+        tables = [(module.num_embeddings, module.dim) for module in sparse_tables(model).values()]
+        size = model_bytes(sum(p.numel() for p in self.parameters.values()), tables)
+        placed = holders([(s.dense, s.rows) for s in services], size)
+        self._ends = [service.end for service in services]
+        self.services = services = [
+            Placed(end, dense, rows) for end, (dense, rows) in zip(self._ends, placed, strict=True) if dense or rows
+        ]
         self.tables = Tables(model, sum(s.rows for s in services))
         if not self.parameters and not self.tables.specs:
             raise InputError("the model has no parameters to train")
         sizes = [(name, p.numel()) for name, p in self.parameters.items()]
-        placed = iter(dense_blocks(sizes, sum(s.dense for s in services)))
-        self.blocks = [next(placed) if s.dense else [] for s in services]
+        blocks = iter(dense_blocks(sizes, sum(s.dense for s in services)))
+        self.blocks = [next(blocks) if s.dense else [] for s in services]
         lengths = [sum(stop - start for _, start, stop in blocks) for blocks in self.blocks]
         ends = list(accumulate(lengths))
         total = sum(lengths)
@@ -187,7 +194,7 @@ class Session:
         return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
 
     def close(self) -> None:
-        for end, _, _ in self.services:
+        for end in self._ends:
             end.close()
 
     def _gradients(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
