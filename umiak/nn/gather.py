@@ -98,6 +98,12 @@ def scatter_bags(index: np.ndarray, offsets: np.ndarray, mean: bool, grad: np.nd
     for i in range(grad.shape[0]):
         count = offsets[i + 1] - offsets[i]
         share = np.float32(1) / np.float32(count) if mean and count > 0 else np.float32(1)
+        if out.shape[1] == 2:
+            first, second = grad[i, 0] * share, grad[i, 1] * share
+            for j in range(offsets[i], offsets[i + 1]):
+                out[index[j], 0] += first
+                out[index[j], 1] += second
+            continue
         for j in range(offsets[i], offsets[i + 1]):
             row = index[j]
             for c in range(out.shape[1]):

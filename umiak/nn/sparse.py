@@ -6,6 +6,7 @@ works on the rows of the current batch alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -75,8 +76,7 @@ class SparseEmbedding(nn.Module):
             return gather.bag(rows, index, ids.offsets, mean)
         if index.dim() < 2:
             raise InputError(f"SparseEmbedding {self.table!r} with a bag needs a Ragged or a tensor of two axes")
-        width = index.shape[-1]
-        offsets = torch.arange(0, index.numel() + 1, width, device=index.device)
+        offsets = _offsets(index.numel(), index.shape[-1], index.device)
         return gather.bag(rows, index.reshape(-1), offsets, mean).reshape(*index.shape[:-1], self.dim)
 
     def rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,6 +91,12 @@ class SparseEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.dim}, num_embeddings={self.num_embeddings}, bag={self.bag}"
+
+
+@lru_cache(maxsize=8)
+def _offsets(count: int, width: int, device: torch.device) -> Tensor:
+    """Where bags of one width begin, and where the last one ends."""
+    return torch.arange(0, count + 1, width, device=device)
 
 
 def sparse_tables(model: nn.Module) -> dict[str, SparseEmbedding]:

@@ -36,7 +36,10 @@ def prefetch(_context: Any, array: Any, index: Any, offset: Any) -> Any:
 
 @intrinsic  # type: ignore[misc, unused-ignore]
 def copy(_context: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
-    """target[at : at + count] = source[start : start + count], for vectors of one type. Nothing is checked."""
+    """target[at : at + count] = source[start : start + count], for vectors of one type. Nothing is checked.
+
+    Two elements, the weights of two classes, are moved without a call.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointers = []
@@ -44,7 +47,14 @@ def copy(_context: Any, target: Any, at: Any, source: Any, start: Any, count: An
             base = context.make_array(signature.args[position])(context, builder, args[position])
             pointers.append(builder.gep(base.data, [args[position + 1]]))
         size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
-        cgutils.raw_memcpy(builder, *pointers, args[4], size)
+        two = builder.icmp_signed("==", args[4], args[4].type(2))
+        with builder.if_else(two) as (then, otherwise):
+            with then:
+                pair = ir.IntType(16 * size).as_pointer()
+                target, source = (builder.bitcast(pointer, pair) for pointer in pointers)
+                builder.store(builder.load(source, align=size), target, align=size)
+            with otherwise:
+                cgutils.raw_memcpy(builder, *pointers, args[4], size)
         return context.get_dummy_value()
 
     return types.none(target, types.int64, source, types.int64, types.int64), generate

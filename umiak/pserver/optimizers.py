@@ -77,7 +77,7 @@ def settings(optimizer: Optimizer, total: float, clock: Clock, rows: bool) -> np
     lr = optimizer.lr * optimizer.schedule.factor(clock.samples, clock.pass_id)
     if optimizer.lr == 0 or (lr == 0 and isinstance(optimizer, FTRL)):
         return None
-    h = np.zeros(kernels.SETTINGS, np.float64)
+    h = [0.0] * kernels.SETTINGS
     h[kernels.SCALE] = 1 / total
     h[kernels.CLIP] = math.inf if optimizer.clip is None else optimizer.clip
     h[kernels.L2] = optimizer.l2
@@ -107,4 +107,4 @@ def settings(optimizer: Optimizer, total: float, clock: Clock, rows: bool) -> np
             h[kernels.L2] = 0.0
             own = (lr, optimizer.beta, optimizer.l1, optimizer.l2)
     h[kernels.A : kernels.A + len(own)] = own
-    return h.astype(np.float32)
+    return np.array(h, np.float32)

@@ -58,7 +58,7 @@ def owner(key: np.int64, services: np.int64) -> np.int64:
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     x ^= x >> np.uint64(32)
     x *= np.uint64(0xD6E8FEB86659FD93)
-    return np.int64((x >> np.uint64(40)) % np.uint64(services))
+    return np.int64(((x >> np.uint64(40)) * np.uint64(services)) >> np.uint64(24))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -83,7 +83,7 @@ def merge(ids: np.ndarray, services: np.int64) -> tuple[np.ndarray, np.ndarray, 
     mask = np.uint64(capacity - 1)
     slot = np.full(capacity, -1, np.int32)
     unique = np.empty(size, np.int64)
-    home = np.empty(size, np.int32)
+    home = np.empty(size if services > 1 else 0, np.int32)
     index = np.empty(size, np.int64)
     count = 0
     counts = np.zeros(services, np.int64)
@@ -96,11 +96,13 @@ def merge(ids: np.ndarray, services: np.int64) -> tuple[np.ndarray, np.ndarray, 
         if slot[at] < 0:
             slot[at] = count
             unique[count] = key
-            home[count] = owner(key, services)
-            counts[home[count]] += 1
+            if services > 1:
+                home[count] = owner(key, services)
+                counts[home[count]] += 1
             count += 1
         index[i] = slot[at]
     if services == 1:
+        counts[0] = count
         return unique[:count].copy(), counts, index
     start = np.zeros(services, np.int64)
     for s in range(1, services):

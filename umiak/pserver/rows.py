@@ -122,8 +122,12 @@ def add(
             continue
         at = place[row, 0]
         if at < count and touched[at] == row:
-            for c in range(dim):
-                total[at, c] += grads[i, c]
+            if dim == 2:
+                total[at, 0] += grads[i, 0]
+                total[at, 1] += grads[i, 1]
+            else:
+                for c in range(dim):
+                    total[at, c] += grads[i, c]
         else:
             place[row, 0] = count
             touched[count] = row

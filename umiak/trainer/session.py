@@ -200,11 +200,10 @@ class Session:
     def _gradients(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
         if not samples:
             return self.values, []
-        self._device_grads.mul_(samples)
-        rows = self.tables.gradients()
-        for part in rows:
+        grads, rows = self._device_grads.cpu().numpy(), self.tables.gradients()
+        for part in (grads, *rows):
             part *= np.float32(samples)
-        return self._device_grads.cpu().numpy(), rows
+        return grads, rows
 
     def _load_values(self) -> None:
         if self.device.type != "cpu":
