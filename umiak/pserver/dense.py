@@ -55,14 +55,17 @@ class DenseStore:
             parts = list(group)
             self._runs.append(_Run(effective, parts[0][1], parts[-1][2]))
 
-    def add(self, grad: np.ndarray) -> str | None:
-        """Add a trainer's gradient, called in trainer order; the name of a parameter whose gradient is not finite, if any."""
+    def add(self, grad: np.ndarray, weight: float = 1.0) -> str | None:
+        """Add a trainer's gradient times its weight, called in trainer order.
+
+        Gives the name of a parameter whose gradient is not finite, if any.
+        """
         if grad.shape != self.values.shape:
             raise ValueError(f"a gradient of {self.values.size} elements is due, not {grad.shape}")
         grad = plain(grad, np.float32)
-        finite = add_dense(self._total, grad, grad.view(np.int32), not self._added)
+        finite = add_dense(self._total, grad, np.float32(weight), not self._added)
         self._added = True
-        return None if finite else self._name_at(int(np.argmin(np.isfinite(grad))))
+        return None if finite else self._name_at(int(np.argmin(np.isfinite(grad * np.float32(weight)))))
 
     def _name_at(self, position: int) -> str:
         return next(block[0] for block, at in reversed(self._places) if at <= position)

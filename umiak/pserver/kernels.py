@@ -27,9 +27,6 @@ CHUNK = 2048
 ROW_CHUNK = 256
 """Elements of rows that are updated together."""
 
-NOT_FINITE = 0x7F800000
-"""The exponent bits of a float32 that is infinite or not a number."""
-
 
 @jit
 def _prepare(w: np.ndarray, g: np.ndarray, h: np.ndarray) -> None:
@@ -194,17 +191,19 @@ def step_dense(
 
 
 @jit
-def add_dense(total: np.ndarray, g: np.ndarray, bits: np.ndarray, first: bool) -> bool:
-    """Add a gradient to the round's total (the first one replaces it); whether all of it is finite. `bits` is g as int32."""
+def add_dense(total: np.ndarray, g: np.ndarray, weight: np.float32, first: bool) -> bool:
+    """Add a gradient times its weight to the round's total (the first one replaces it); whether all of it is finite."""
     bad = np.int32(0)
-    for i in range(g.size):
-        bad |= np.int32((bits[i] & NOT_FINITE) == NOT_FINITE)
     if first:
         for i in range(g.size):
-            total[i] = g[i]
+            x = g[i] * weight
+            bad |= np.int32(x - x != 0)
+            total[i] = x
     else:
         for i in range(g.size):
-            total[i] += g[i]
+            x = g[i] * weight
+            bad |= np.int32(x - x != 0)
+            total[i] += x
     return bad == 0
 
 

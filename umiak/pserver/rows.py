@@ -101,19 +101,22 @@ def reset_state(table: np.ndarray, rows: np.ndarray, lead: int, dim: int, initia
 
 @jit
 def add(
-    place: np.ndarray, touched: np.ndarray, total: np.ndarray, count: int, rows: np.ndarray, grads: np.ndarray
+    place: np.ndarray,
+    touched: np.ndarray,
+    total: np.ndarray,
+    count: int,
+    rows: np.ndarray,
+    grads: np.ndarray,
+    weight: np.float32,
 ) -> tuple[int, bool]:
-    """Add a trainer's row gradients to the round's totals; how many rows those are now, and whether all is finite.
+    """Add a trainer's row gradients times its weight to the round's totals; how many rows those are now, and whether all is
+    finite.
 
     `touched` names the row of each line of `total`, and `place` has the line for each row of the table. What `place` has
     from earlier rounds need not be cleared: it counts only where `touched` agrees.
     """
     dim = grads.shape[1]
-    target, source = total.reshape(-1), grads.reshape(-1)
-    bits = source.view(np.int32)
     bad = np.int32(0)
-    for i in range(bits.size):
-        bad |= np.int32((bits[i] & NOT_FINITE) == NOT_FINITE)
     for i in range(rows.size):
         if i + AHEAD < rows.size:
             prefetch(place, np.int64(rows[i + AHEAD]), 0)
@@ -122,15 +125,16 @@ def add(
             continue
         at = place[row, 0]
         if at < count and touched[at] == row:
-            if dim == 2:
-                total[at, 0] += grads[i, 0]
-                total[at, 1] += grads[i, 1]
-            else:
-                for c in range(dim):
-                    total[at, c] += grads[i, c]
+            for c in range(dim):
+                x = grads[i, c] * weight
+                bad |= np.int32(x - x != 0)
+                total[at, c] += x
         else:
             place[row, 0] = count
             touched[count] = row
-            copy(target, count * dim, source, i * dim, dim)
+            for c in range(dim):
+                x = grads[i, c] * weight
+                bad |= np.int32(x - x != 0)
+                total[count, c] = x
             count += 1
     return count, bad == 0

@@ -107,9 +107,9 @@ class Service:
             return
         self._samples += part.samples
         assert part.dense is not None
-        bad = self.dense.add(part.dense)
+        bad = self.dense.add(part.dense, part.samples)
         for table, rows, grads in zip(self.tables, self._current[trainer], part.rows, strict=True):
-            bad = table.add(rows, grads) or bad
+            bad = table.add(rows, grads, part.samples) or bad
         if bad:
             raise InputError(
                 f"the gradient of {bad!r} is not finite in pass {self.clock.pass_id}, round {self.round}, trainer {trainer}: "

@@ -228,8 +228,10 @@ class Table:
         if absent.any():
             out[absent] = self._first_values(ids[absent])
 
-    def add(self, rows: np.ndarray, grads: np.ndarray) -> str | None:
-        """Add a trainer's gradients of located rows, called in trainer order; the table's name if one is not finite.
+    def add(self, rows: np.ndarray, grads: np.ndarray, weight: float = 1.0) -> str | None:
+        """Add a trainer's gradients of located rows times its weight, called in trainer order.
+
+        Gives the table's name if one is not finite.
 
         Gradients of ids that still wait for their row are dropped.
         """
@@ -244,7 +246,8 @@ class Table:
             total[: self._count] = self._total[: self._count]
             self._total = total
         place = self._place.array(np.int32)
-        self._count, finite = loops.add(place, self._touched, self._total, self._count, rows, plain(grads, np.float32))
+        grads = plain(grads, np.float32)
+        self._count, finite = loops.add(place, self._touched, self._total, self._count, rows, grads, np.float32(weight))
         return None if finite else self.name
 
     def step(self, total: float, clock: Clock) -> None:

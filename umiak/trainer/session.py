@@ -141,11 +141,11 @@ class Session:
         following: Prepared | None,
         meanwhile: Callable[[], None] = idle,
     ) -> Outcome:
-        """One round: this batch's gradients, weighted by its samples, for new values and the next batch's rows.
+        """One round: this batch's gradients, which count by its samples, for new values and the next batch's rows.
 
         `meanwhile` is called between sending and receiving.
         """
-        grads, row_grads = self._gradients(samples)
+        grads, row_grads = self._gradients() if samples else (self.values, [])
         wanted = following.wanted if following else self.tables.nothing()
         ids = self._ids(wanted)
         current = self._split(self._wanted, row_grads)
@@ -197,13 +197,8 @@ class Session:
         for end in self._ends:
             end.close()
 
-    def _gradients(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        if not samples:
-            return self.values, []
-        grads, rows = self._device_grads.cpu().numpy(), self.tables.gradients()
-        for part in (grads, *rows):
-            part *= np.float32(samples)
-        return grads, rows
+    def _gradients(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        return self._device_grads.cpu().numpy(), self.tables.gradients()
 
     def _load_values(self) -> None:
         if self.device.type != "cpu":
