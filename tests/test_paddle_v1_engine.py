@@ -287,7 +287,7 @@ def test_the_gradient_of_a_round_is_the_sum_over_trainers_and_samples() -> None:
         store.fetch(trainer, [np.array([1])], Fetch.CREATE)
         store.want(trainer, [np.array([1])])
         part = Contribution(
-            50, Flags.NONE, 0.0, np.full(3, 2.0, np.float32), [np.full((1, DIM), trainer + 1, np.float32)]
+            50, Flags.NONE, 0.0, np.full(3, 2 / 50, np.float32), [np.full((1, DIM), (trainer + 1) / 50, np.float32)]
         )
         store.contribute(trainer, 0, part)
     before = values(store.tables[0])[1]
@@ -300,7 +300,7 @@ def test_the_gradient_of_a_round_is_the_sum_over_trainers_and_samples() -> None:
 def test_schedules_count_the_samples_of_the_update_itself_only_in_rounds(mode: str, counted: int) -> None:
     store = service(V1Momentum(0.1, schedule=Poly(1.0, 1.0)), mode)
     store.want(0, [np.empty(0, np.int64)])
-    part = Contribution(30, Flags.NONE, 0.0, np.ones(3, np.float32), [np.zeros((0, DIM), np.float32)])
+    part = Contribution(30, Flags.NONE, 0.0, np.full(3, 1 / 30, np.float32), [np.zeros((0, DIM), np.float32)])
     if mode == "async":
         store.apply(0, part)  # type: ignore[attr-defined]
     else:

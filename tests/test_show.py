@@ -53,16 +53,22 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_a_v1_model_is_told_and_drawn(shown: object, tmp_path: Path) -> None:
-    lines = shown(V1, "--workers=2", "--ports_num_for_sparse=1", "--config_args=n=70")  # type: ignore[operator]
+    lines = shown(V1, "--workers=2", "--ports_num_for_sparse=1", "--config_args=n=70000")  # type: ignore[operator]
     assert ["__embedding_0__", "table", "8", "words"] in lines
     assert ["__fc_layer_0__", "fc,", "softmax", "2", "__seq_pooling_0__"] in lines
     assert ["__cost_0__", "cross_entropy", "1", "__fc_layer_0__", "label"] in lines
     assert ["___fc_layer_0__.w0", "dense", "8", "×", "2", "16", "0.0", "1.0"] in lines
-    assert ["___embedding_0__.w0", "table", "70", "×", "8", "560", "0.1", "1.1"] in lines
+    assert ["___embedding_0__.w0", "table", "70,000", "×", "8", "560,000", "0.1", "1.1"] in lines
     assert ["0.1", "0", "___embedding_0__.w0"] in lines
     assert lines[-1] == ["some.png"]
     assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["some.png", "some.py"]
+
+
+def test_a_small_model_is_on_one_service(shown: object) -> None:
+    lines = shown(V1, "--workers=2")  # type: ignore[operator]
+    assert ["___fc_layer_0__.w0", "dense", "8", "×", "2", "16", "0.0"] in lines
+    assert ["___embedding_0__.w0", "table", "50", "×", "8", "400", "0.0"] in lines
 
 
 def test_a_native_model_is_told_and_drawn(shown: object, tmp_path: Path) -> None:
