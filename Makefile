@@ -35,7 +35,8 @@ test: check
 test-kube: setup
 	$(BIN)/python -m tests.kube build
 	$(BIN)/python -m tests.kube image
-	$(BIN)/pytest -n 4 --dist loadgroup -o timeout=600 tests/kube
+	$(BIN)/pytest -n 3 --dist loadfile -o timeout=600 -m "not alone" tests/kube
+	$(BIN)/pytest -n 0 -m alone tests/kube
 
 bench: setup
 	$(BIN)/umiak bench all

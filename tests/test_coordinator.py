@@ -149,6 +149,10 @@ def test_with_worker_0_the_coordinator_leaves_and_nobody_else(together: Start) -
     job.until(lambda: "0" in job.ends)
     assert job.coordinator.moving and job.coordinator.result is not None
     assert "1" not in job.ends, "the other was told to end, too"
+    job.add(1, "late")
+    deadline = time.monotonic() + 1
+    job.until(lambda: time.monotonic() > deadline)
+    assert "late" not in job.ends, "one who came while the coordinator was about to go was told to end"
 
 
 def test_of_two_with_one_place_the_newer_stays_and_the_older_is_told(together: Start) -> None:

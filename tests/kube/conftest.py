@@ -34,19 +34,10 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def alone() -> None:
-    """For a test that disturbs the whole cluster: it waits until no other test run uses it, and keeps others waiting."""
-
-
-@pytest.fixture(autouse=True)
-def _turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Test runs may share a cluster that was started by hand; the kernel frees the lock of one that dies."""
-    if "cluster" not in request.fixturenames:
-        yield
-        return
-    used: Cluster = request.getfixturevalue("cluster")
-    with (used.home / "turn.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if "alone" in request.fixturenames else fcntl.LOCK_SH)
+def singly(cluster: Cluster) -> Iterator[None]:
+    """For a test that needs the namespace `default` or the small volume: one at a time of those that run side by side."""
+    with (cluster.home / "singly.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

@@ -45,7 +45,7 @@ class TrainingJob:
             "passes": PASSES,
             "flags": ["--log_period=1"],
             "cpu": "200m",
-            "memory": "2Gi",
+            "memory": "1Gi",
             "pod": {"containers": [worker]},
             **fields,
         }

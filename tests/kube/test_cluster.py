@@ -119,7 +119,7 @@ def test_an_image_that_nobody_published_is_not_found(namespace: Namespace) -> No
     namespace.wait("the pull to fail", lambda: reason() in ("ErrImagePull", "ImagePullBackOff"))
 
 
-@pytest.mark.xdist_group("default")  # other tests need the small volume, too
+@pytest.mark.usefixtures("singly")
 def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> None:
     namespace.claim("small", "/small")
     writes = ["python3", "-c", "open('/volume/x', 'wb').write(bytes(1 << 27))"]
@@ -135,7 +135,7 @@ def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> 
     assert "No space left on device" in status["state"]["terminated"]["message"]
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.alone
 def test_a_node_whose_link_is_down_is_lost_and_comes_back(cluster: Cluster) -> None:
     cluster.set_link("n3", up=False)
     try:
@@ -146,7 +146,7 @@ def test_a_node_whose_link_is_down_is_lost_and_comes_back(cluster: Cluster) -> N
     cluster.wait("n3 Ready again", lambda: cluster.ready()["n3"], 60)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.alone
 def test_the_api_server_can_go_and_come_back(cluster: Cluster) -> None:
     cluster.stop_api_server()
     try:

@@ -67,7 +67,7 @@ Model.forward = forward
     job.delete()
 
 
-@pytest.mark.xdist_group("default")  # another test needs the small volume, too
+@pytest.mark.usefixtures("singly")
 def test_a_full_volume_ends_the_job_with_a_line_that_says_so(
     cluster: Cluster, namespace: Namespace, tmp_path: Path
 ) -> None:

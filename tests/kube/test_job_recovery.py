@@ -41,7 +41,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
     job.delete()
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.alone
 def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     job.delete()
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.alone
 def test_training_goes_on_while_the_api_server_is_away(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:

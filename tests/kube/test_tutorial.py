@@ -32,8 +32,7 @@ HOST_PATH = Path("/home/admin/efs")
 DOCKER = CLONE / "docker" / "tutorial"
 EXAMPLES = CLONE / "examples" / "paddle_v1"
 PASSES = 10
-# One at a time: the YAML names the namespace, the jobs and the ports of the machines.
-pytestmark = pytest.mark.xdist_group("default")
+pytestmark = pytest.mark.usefixtures("singly")
 
 
 def publish(cluster: Cluster, name: str, dockerfile: str, context: Path) -> None:

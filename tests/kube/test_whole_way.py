@@ -28,8 +28,7 @@ IMAGE = "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images-000000000012
 SPEED = 600.0
 """How much faster than ours the fake's time goes."""
 
-# One at a time with what else needs the namespace `default`.
-pytestmark = pytest.mark.xdist_group("default")
+pytestmark = pytest.mark.usefixtures("singly")
 
 
 @contextmanager

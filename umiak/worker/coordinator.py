@@ -111,7 +111,8 @@ class Coordinator:
             return
         kind = note.get("type")
         if self.result is not None:
-            if kind != "beat":
+            # While this coordinator moves, nobody who is still here is told to end: they will find the next one.
+            if kind != "beat" and not self.moving:
                 self._tell(index, self._farewell())
         elif kind == "event":
             self._event(index, note["event"])
