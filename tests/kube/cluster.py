@@ -128,7 +128,7 @@ class Cluster:
             self.check()
             if time.monotonic() > deadline:
                 raise UmiakError(f"{what}: not within {seconds:.0f} s; the logs are in {self.home}")
-            time.sleep(0.5)
+            time.sleep(1)
 
     def start(self) -> None:
         for name in ("efs", "small"):

@@ -267,12 +267,12 @@ def test_pods_in_another_namespace_than_the_yaml_says_are_told_so(tutorial: Tuto
 
 @pytest.fixture
 def small(tutorial: Tutorial) -> Iterator[Path]:
-    """The tutorial's volume is a small one, on which only a megabyte is free."""
+    """The tutorial's volume is a small one, on which hardly anything is free."""
     volume = tutorial.cluster.small_volume
     tutorial.create("2017-volume.yaml", **{'path: "/"': 'path: "/small"'})
     tutorial.allow()
     with (volume / "other").open("wb") as file:
-        file.write(bytes((shutil.disk_usage(volume).free >> 20) - 1 << 20))
+        file.write(bytes(shutil.disk_usage(volume).free - (64 << 10)))
     try:
         yield volume
     finally:

@@ -259,13 +259,13 @@ class Pod:
         supervisor = Supervisor(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close), channel)
         self._supervisor, self._may_leave, self._said = supervisor, False, False
         try:
-            return Outcome.of(supervisor.run(self._attend))
+            return Outcome.of(supervisor.run(self.attend))
         except Dismissed as error:
             return Outcome(error.exit_code, str(error), because_of=-1)
         finally:
             self._supervisor, self._may_leave = None, True
 
-    def _attend(self, supervisor: Supervisor) -> None:
+    def attend(self, supervisor: Supervisor) -> None:
         """Between two looks at the worker's processes."""
         self._reap()
         if self.lead is not None:

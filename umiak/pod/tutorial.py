@@ -27,10 +27,12 @@ from umiak.pod.report import Outcome
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
+from umiak.worker.supervisor import Supervisor
 
 WAIT_SECONDS = 600
 KEY_SECONDS = 120.0
 GRACE_SECONDS = 30.0
+LOOK_SECONDS = 1.0
 HOME = Path("/root")
 STATE = ".umiak"
 """Keys and the end of runs, in the job's directory on the volume."""
@@ -84,9 +86,20 @@ class TutorialPod(Pod):
     def __init__(self, env: Environment, state: State) -> None:
         super().__init__(env)
         self.state = state
+        self._looked = 0.0
 
     def look_around(self) -> None:
         super().look_around()
+        self._look_for_the_end()
+
+    def attend(self, supervisor: Supervisor) -> None:
+        super().attend(supervisor)
+        self._look_for_the_end()
+
+    def _look_for_the_end(self) -> None:
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
         if (ended := self.state.ended()) is not None:
             raise Over(ended)
 
