@@ -52,7 +52,7 @@ format: setup
 lock: bootstrap.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --all-extras --generate-hashes --no-header --no-emit-index-url \
 	  --python-version 3.11 --output-file requirements.lock
-	$(BIN)/uv pip compile --quiet pyproject.toml --constraints requirements.lock --generate-hashes --no-header \
+	$(BIN)/uv pip compile --quiet pyproject.toml --extra s3 --constraints requirements.lock --generate-hashes --no-header \
 	  --no-emit-index-url --python-version 3.11 --output-file docker/requirements.lock
 
 clean:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import boto3
 import pytest
+from moto.server import ThreadedMotoServer
 
 from tests.kube.images import RUNTIME
 from tests.kube.jobs import TrainingJob
@@ -80,6 +82,28 @@ def test_a_file_behind_a_url_and_its_errors(namespace: Namespace, web: str) -> N
     assert shards.verify(namespace.volume / "cut").samples == SAMPLES
     error = submit(namespace, f"{web}/train.txt", "--shards=4", code=2)
     assert "holds shards of something else" in error
+
+
+def test_an_object_in_s3_and_its_errors(namespace: Namespace) -> None:
+    """The pod's boto3 against moto on the cluster's own network."""
+    server = ThreadedMotoServer(namespace.cluster.place.gateway, 0, verbose=False)
+    server.start()
+    try:
+        place = f"http://{namespace.cluster.place.gateway}:{server.get_host_and_port()[1]}"
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
+        known = [f"--env={name}={value}" for name, value in keys.items()]
+        client = boto3.client(
+            "s3", endpoint_url=place, aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1"
+        )
+        client.create_bucket(Bucket="clicks")
+        client.put_object(Bucket="clicks", Key="2016/train.txt", Body=TEXT.encode())
+        at_moto = f"--env=AWS_ENDPOINT_URL={place}"
+        error = submit(namespace, "s3://clicks/2017", "--shards=3", at_moto, *known, code=2)
+        assert "there is no such object" in error and error.count("\n") <= 2
+        submit(namespace, "s3://clicks/2016", "--shards=3", at_moto, *known)
+        assert shards.verify(namespace.volume / "cut").samples == SAMPLES
+    finally:
+        server.stop()
 
 
 def test_a_pod_that_is_lost_is_replaced_and_goes_on(namespace: Namespace) -> None:

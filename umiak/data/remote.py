@@ -189,7 +189,7 @@ class _S3:
         try:
             import boto3
         except ModuleNotFoundError:
-            raise InputError("s3:// needs boto3; install the extra: pip install 'umiak[cluster]'") from None
+            raise InputError("s3:// needs boto3; install the extra: pip install 'umiak[s3]'") from None
         self.address = address
         parts = urlsplit(address)
         self._bucket, self._key = parts.netloc, parts.path.lstrip("/")
