@@ -45,7 +45,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
 def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=1)
+    job = TrainingJob.write(namespace, tmp_path, pause=0.5)
     job.submit()
     job.until_training()
     victim = 1
@@ -68,7 +68,7 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
 def test_training_goes_on_while_the_api_server_is_away(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=1)
+    job = TrainingJob.write(namespace, tmp_path, pause=0.7)
     job.submit()
     job.until_training()
     restarts = _restarts(job)
