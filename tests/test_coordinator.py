@@ -169,12 +169,13 @@ def test_of_two_with_one_place_the_newer_stays_and_the_older_is_told(together: S
 
 def test_without_a_round_everybody_writes_its_stacks_and_the_job_ends(together: Start, tmp_path: Path) -> None:
     def hangs(index: int, report: Report, stop: Stop) -> None:
+        report({"event": "alive"})
         time.sleep(600)
 
-    job = together(2, hangs, Rules(3, wait_seconds=2, stall_ends=True))
+    job = together(2, hangs, Rules(3, wait_seconds=5, stall_ends=True))
     job.until(lambda: len(job.ends) == 2)
     assert job.coordinator.result is not None and job.coordinator.result[0] == 75
-    assert "no round for 2 s" in job.coordinator.result[1]
+    assert "no round for 5 s" in job.coordinator.result[1]
     for index in range(2):
         stack = (tmp_path / f"node_{index}" / "train.log").read_text()
         assert "most recent call first" in stack and "in hangs" in stack

@@ -84,15 +84,10 @@ def test_frames_sent_without_waiting_for_answers_are_all_answered_in_order(
         channel = server.join(tls=client_tls)
         bodies = [np.random.default_rng(size).integers(0, 256, size, np.uint8) for size in sizes]
 
-        def send() -> None:
-            for body in bodies:
-                channel.send(Kind.NOTE, {}, [body[: len(body) // 2], body[len(body) // 2 :]])
-
-        thread = threading.Thread(target=send)
-        thread.start()
+        for body in bodies:
+            channel.send(Kind.NOTE, {}, [body[: len(body) // 2], body[len(body) // 2 :]])
         for body in bodies:
             assert channel.receive().body.tobytes() == body.tobytes()
-        thread.join()
         channel.close()
 
 
