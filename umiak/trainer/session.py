@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 from umiak.nn.sparse import sparse_tables
 from umiak.pserver.placement import dense_blocks, holders, model_bytes
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
@@ -42,10 +43,8 @@ class Session:
         tables = [(module.num_embeddings, module.dim) for module in sparse_tables(model).values()]
         size = model_bytes(sum(p.numel() for p in self.parameters.values()), tables)
         placed = holders([(s.dense, s.rows) for s in services], size)
-        self._ends = [service.end for service in services]
-        self.services = services = [
-            Placed(end, dense, rows) for end, (dense, rows) in zip(self._ends, placed, strict=True) if dense or rows
-        ]
+        self._idle = [s.end for s, held in zip(services, placed, strict=True) if not any(held)]
+        self.services = services = [Placed(s.end, *held) for s, held in zip(services, placed, strict=True) if any(held)]
         self.tables = Tables(model, sum(s.rows for s in services))
         if not self.parameters and not self.tables.specs:
             raise InputError("the model has no parameters to train")
@@ -194,8 +193,11 @@ class Session:
         return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
 
     def close(self) -> None:
-        for end in self._ends:
+        for end, _, _ in self.services:
             end.close()
+        for end in self._idle:
+            with contextlib.suppress(RetryError):  # it may have gone meanwhile: nobody needed it
+                end.close()
 
     def _gradients(self) -> tuple[np.ndarray, list[np.ndarray]]:
         return self._device_grads.cpu().numpy(), self.tables.gradients()
