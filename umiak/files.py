@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,8 @@ import numpy as np
 from umiak.errors import DamagedError, InputError
 
 CHUNK = 8 << 20
+_SETTLED_BYTES = 64 << 20
+"""Written files go to the disk in parts of this size, so that little memory is taken by what waits for it."""
 _FLOATS: dict[str, type[np.generic]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 _WHOLE: dict[str, type[np.generic]] = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8}
 _DTYPES = {**_FLOATS, **_WHOLE, "BOOL": np.bool_}
@@ -34,7 +37,7 @@ class Piece:
 
     name: str
     bytes: int
-    sha256: str
+    crc32: int
 
 
 @dataclass(frozen=True)
@@ -97,18 +100,25 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray | Stream], metada
         offset += size
     raw = json.dumps(header).encode()
     raw += b" " * (-len(raw) % 8)
-    digest = hashlib.sha256()
+    checksum = 0
     with atomic(path) as file:
 
         def put(data: bytes | memoryview) -> None:
+            nonlocal checksum
             file.write(data)
-            digest.update(data)
+            checksum = zlib.crc32(data, checksum)
 
         put(struct.pack("<Q", len(raw)) + raw)
+        settled = 0
         for tensor in tensors.values():
             for chunk in _chunks(tensor):
                 put(chunk)
-    return Piece(path.name, 8 + len(raw) + offset, digest.hexdigest())
+                if file.tell() - settled >= _SETTLED_BYTES:
+                    file.flush()
+                    os.fsync(file.fileno())
+                    _forget(file, settled, file.tell() - settled)
+                    settled = file.tell()
+    return Piece(path.name, 8 + len(raw) + offset, checksum)
 
 
 def _chunks(tensor: np.ndarray | Stream) -> Iterator[memoryview]:
@@ -139,8 +149,8 @@ class TensorFile:
 
     def __init__(self, path: Path, piece: Piece | None = None) -> None:
         self.path = path
-        self._digest = hashlib.sha256() if piece is not None else None
         self._piece = piece
+        self._checksum = 0
         try:
             self._file = path.open("rb", buffering=0)
             size = os.fstat(self._file.fileno()).st_size
@@ -172,7 +182,7 @@ class TensorFile:
             yield name, parts
             for _ in parts:
                 pass
-        if self._digest is not None and self._piece is not None and self._digest.hexdigest() != self._piece.sha256:
+        if self._piece is not None and self._checksum != self._piece.crc32:
             raise DamagedError(f"{self.path} is damaged: its checksum is not the one that was written")
 
     def _parts(self, name: str) -> Iterator[np.ndarray]:
@@ -211,8 +221,9 @@ class TensorFile:
                 done += got
         except OSError as error:
             raise DamagedError(f"cannot read {self.path}: {error.strerror}") from None
-        if self._digest is not None:
-            self._digest.update(taken.data)
+        if self._piece is not None:
+            self._checksum = zlib.crc32(taken.data, self._checksum)
+            _forget(self._file, self._file.tell() - count, count)
         self._left -= count
         return taken
 
@@ -221,6 +232,15 @@ class TensorFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _forget(file: IO[bytes] | FileIO, start: int, count: int) -> None:
+    """Have the system keep no copy of bytes that are on the disk: nobody reads a checkpoint twice.
+
+    The memory such copies would take is needed for rows, and on a virtual machine new memory can be slower than the disk.
+    """
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), start, count, os.POSIX_FADV_DONTNEED)
 
 
 def _steps(total: int, step: int) -> Iterator[int]:

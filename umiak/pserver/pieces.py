@@ -144,7 +144,7 @@ def _restore_snapshot(service: Service, table: Table, directory: Path, missing: 
     described = json.loads(model.read_text())["tables"].get(table.name) if model.exists() else None
     if described is not None and described["vocab"] is None:
         for piece in described["files"]:
-            checked = Piece(piece["name"], piece["bytes"], piece["sha256"])
+            checked = Piece(piece["name"], piece["bytes"], piece["crc32"])
             arrays = read_tensors(directory / piece["name"], checked).arrays
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)

@@ -16,7 +16,7 @@ from umiak.files import write_json
 
 KEEP = 2
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

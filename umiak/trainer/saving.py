@@ -113,7 +113,7 @@ class Saver:
         tables = {spec.name: self._table(spec, draft.directory) for spec in self.session.tables.specs}
         if any(spec.vocab is None for spec in self.session.tables.specs):
             for piece in self.session.snapshot(draft.directory):
-                tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "sha256")})
+                tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "crc32")})
         model = {
             "format": 1,
             "seed": self.seed,
