@@ -31,13 +31,8 @@ class Title(nn.Module):
         self.layer = layer(5 * DIM)
 
     def forward(self, title):
-        rows = self.words(title)
-        owner = torch.repeat_interleave(title.lengths)
-        place = torch.arange(len(rows))[:, None] + torch.arange(-2, 3)
-        near = place.clamp(0, len(rows) - 1)
-        inside = (place == near) & (owner[near] == owner[:, None])
-        windows = (rows[near] * inside[:, :, None]).flatten(1)
-        return torch.segment_reduce(self.layer(windows), "max", offsets=title.offsets)
+        windows = umiak.nn.context(self.words(title), title.offsets, start=-2, length=5)
+        return umiak.nn.largest(self.layer(windows), title.offsets)
 
 
 class Recommender(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from umiak.data import ctr
-from umiak.nn.sparse import SparseEmbedding
+from umiak.nn import SparseEmbedding, context, largest
 
 WORDS = 30_000
 TOWER = 256
@@ -28,7 +28,7 @@ class Recommendation(nn.Module):
         self.layers = nn.ModuleDict({field: _layer() for field in self.ids})
         self.genres = nn.Sequential(_layer(MOVIELENS_SIZES["genres"]), _layer())
         self.words = _rows("title")
-        self.title = _layer(5 * TOWER)
+        self.title = nn.Linear(5 * TOWER, TOWER)
         self.user_tower, self.movie_tower = _layer(4 * TOWER), _layer(3 * TOWER)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -40,14 +40,12 @@ class Recommendation(nn.Module):
         return 5 * nn.functional.cosine_similarity(user, movie)
 
     def _title(self, title: Any) -> Tensor:
-        """Every word with two neighbours on either side through one layer; the maximum over the title."""
-        rows = self.words(title)
-        owner = torch.repeat_interleave(title.lengths)
-        place = torch.arange(len(rows))[:, None] + torch.arange(-2, 3)
-        near = place.clamp(0, len(rows) - 1)
-        inside = (place == near) & (owner[near] == owner[:, None])
-        windows = (rows[near] * inside[:, :, None]).flatten(1)
-        return torch.segment_reduce(self.title(windows), "max", offsets=title.offsets)
+        """Every word with two neighbours on either side through one layer; the maximum over the title.
+
+        tanh keeps the order of numbers, so there is one per title instead of one per word if the maximum comes first.
+        """
+        near = context(self.words(title), title.offsets, start=-2, length=5)
+        return torch.tanh(largest(self.title(near), title.offsets))
 
 
 class Clicks(nn.Module):

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from umiak.errors import InputError
+from umiak.nn.sequence import context, largest, total
 from umiak.nn.sparse import SparseEmbedding
 from umiak.paddle_v1 import lstm_steps
 from umiak.paddle_v1.affine import ACTIVATIONS, FUSED, affine
 from umiak.paddle_v1.graph import Layer, Projection
 from umiak.paddle_v1.lstm import lstm
 from umiak.paddle_v1.rows import lookup, product
-from umiak.paddle_v1.sequence import context, largest, total
 from umiak.paddle_v1.values import Sparse, Value, lines
 
 Weight: TypeAlias = Tensor | SparseEmbedding

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from umiak.paddle_v1 import lstm_steps, segments
+from umiak.nn import segments
+from umiak.paddle_v1 import lstm_steps
 from umiak.paddle_v1.gradients import add, add_product
 
 

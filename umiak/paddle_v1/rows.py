@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from umiak.nn import gather
-from umiak.paddle_v1 import segments
+from umiak.nn import gather, segments
 from umiak.paddle_v1.gradients import destination
 from umiak.paddle_v1.values import Bags
 

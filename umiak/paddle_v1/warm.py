@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from umiak.paddle_v1 import sequence
+from umiak.nn import sequence
 from umiak.paddle_v1.lstm import lstm
 from umiak.paddle_v1.rows import lookup, product
 from umiak.paddle_v1.values import Bags
