@@ -24,15 +24,15 @@ class Recommendation(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ids = nn.ModuleDict({field: _rows(field) for field in ("user", "gender", "age", "occupation", "movie")})
-        self.layers = nn.ModuleDict({field: _layer() for field in self.ids})
+        fields = ("user", "gender", "age", "occupation", "movie")
+        self.ids = nn.ModuleDict({field: _rows(field, _layer()) for field in fields})
         self.genres = nn.Sequential(_layer(MOVIELENS_SIZES["genres"]), _layer())
         self.words = _rows("title")
         self.title = nn.Linear(5 * TOWER, TOWER)
         self.user_tower, self.movie_tower = _layer(4 * TOWER), _layer(3 * TOWER)
 
     def forward(self, batch: Batch) -> Tensor:
-        seen = {field: self.layers[field](self.ids[field](batch[field])) for field in self.ids}
+        seen = {field: rows(batch[field]) for field, rows in self.ids.items()}
         user = self.user_tower(torch.cat([seen["user"], seen["gender"], seen["age"], seen["occupation"]], 1))
         movie = self.movie_tower(
             torch.cat([seen["movie"], self.genres(batch["genres"]), self._title(batch["title"])], 1)
@@ -86,8 +86,8 @@ def class_loss(output: Tensor, batch: Batch) -> Tensor:
     return nn.functional.cross_entropy(output, batch["label"])
 
 
-def _rows(field: str) -> SparseEmbedding:
-    return SparseEmbedding(TOWER, MOVIELENS_SIZES[field], std=0.05)
+def _rows(field: str, layer: nn.Module | None = None) -> SparseEmbedding:
+    return SparseEmbedding(TOWER, MOVIELENS_SIZES[field], std=0.05, layer=layer)
 
 
 def _layer(inputs: int = TOWER) -> nn.Sequential:

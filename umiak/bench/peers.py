@@ -35,7 +35,8 @@ def whole(table: SparseEmbedding, sparse: bool) -> nn.Module:
     assert table.num_embeddings is not None
     weight = torch.empty(table.num_embeddings, table.dim).uniform_(-0.01, 0.01)
     if table.bag is None:
-        return _RaggedEmbedding(table.num_embeddings, table.dim, sparse=sparse, _weight=weight)
+        rows = _RaggedEmbedding(table.num_embeddings, table.dim, sparse=sparse, _weight=weight)
+        return rows if table.layer is None else nn.Sequential(rows, table.layer)
     return nn.EmbeddingBag(table.num_embeddings, table.dim, mode=table.bag, sparse=sparse, _weight=weight)
 
 

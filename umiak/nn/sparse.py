@@ -26,9 +26,10 @@ class SparseEmbedding(nn.Module):
 
     Ids are an int64 tensor of any shape, or a Ragged. With `bag` ("sum" or "mean") the rows of each sample (of a Ragged,
     or of the last axis of a tensor) are reduced to one. A row starts as N(`mean`, `std`), or uniform within `uniform`,
-    from the job's seed, the table's name and the id alone. `fields` names the batch fields whose ids this table sees;
-    it is needed only if the model computes ids from them instead of passing them on. In snapshots the table is called by its
-    place in the model, or by `name`.
+    from the job's seed, the table's name and the id alone. A `layer` takes rows before they are looked up, so once per
+    distinct id of a batch; unless it mixes lines or draws random numbers, the result is as if it stood behind the embedding.
+    `fields` names the batch fields whose ids this table sees; it is needed only if the model computes ids from them instead
+    of passing them on. In snapshots the table is called by its place in the model, or by `name`.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class SparseEmbedding(nn.Module):
         num_embeddings: int | None = None,
         *,
         bag: str | None = None,
+        layer: nn.Module | None = None,
         std: float = 0.01,
         mean: float = 0.0,
         uniform: tuple[float, float] | None = None,
@@ -64,11 +66,16 @@ class SparseEmbedding(nn.Module):
         )
         self.limits = {"min_count": min_count, "expire_after": expire_after, "max_rows": max_rows, "dtype": dtype}
         self.name = self.table = name
+        self.layer = layer
         self.source: RowSource | None = None
 
     def forward(self, ids: Any) -> Tensor:
         values = ids if isinstance(ids, Tensor) else ids.values
         rows, index = self.rows(values)
+        if self.layer is not None:
+            if len(rows) > index.numel():  # a whole table
+                rows, index = gather.lookup(rows, index.reshape(-1)), _places(index)
+            rows = self.layer(rows)
         if self.bag is None:
             return gather.lookup(rows, index)
         mean = self.bag == "mean"
@@ -77,7 +84,7 @@ class SparseEmbedding(nn.Module):
         if index.dim() < 2:
             raise InputError(f"SparseEmbedding {self.table!r} with a bag needs a Ragged or a tensor of two axes")
         offsets = _offsets(index.numel(), index.shape[-1], index.device)
-        return gather.bag(rows, index.reshape(-1), offsets, mean).reshape(*index.shape[:-1], self.dim)
+        return gather.bag(rows, index.reshape(-1), offsets, mean).reshape(*index.shape[:-1], rows.shape[1])
 
     def rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Rows that cover these ids, and for each id the position of its row."""
@@ -91,6 +98,10 @@ class SparseEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.dim}, num_embeddings={self.num_embeddings}, bag={self.bag}"
+
+
+def _places(index: Tensor) -> Tensor:
+    return torch.arange(index.numel(), device=index.device).reshape(index.shape)
 
 
 @lru_cache(maxsize=8)
