@@ -1,6 +1,6 @@
 """How many stars will a user give a movie? A tower for each, and five times the cosine between them as the answer.
 
-The network of the 2016 MovieLens tutorial, on ml-100k. For ml-1m give load() its directory or zip and use batches of 1600.
+The network of the 2016 MovieLens tutorial, on ml-100k. For ml-1m give load() its directory or zip, and --config_args batch=1600.
 """
 
 import torch
@@ -60,7 +60,7 @@ config = umiak.Config(
     test=data.test,
     loss=lambda output, batch: nn.functional.mse_loss(output, batch["target"]),
     optimizer=umiak.RMSProp(lr=1e-3),
-    batch_size=200,
+    batch_size=umiak.config_arg("batch", 200),
     metrics={"rmse": RMSE("target", scale=0.5)},  # in stars
     baseline=umiak.Baseline("user+item mean", "rmse", lambda: movielens.mean_baseline(data.train, data.test)),
 )

@@ -53,10 +53,15 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
 @pytest.fixture(scope="session")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The snapshots that the small config gives as processes of this machine: what pods give must be the same bytes."""
-    directory = tmp_path_factory.mktemp("local")
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "local"
+    directory.mkdir(exist_ok=True)
     out, config = directory / "out", directory / "config.py"
-    shutil.copy(TINY, config)
-    umiak("train", config, "--workers", str(WORKERS), "--passes", str(PASSES), "--out", out)
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not out.exists():
+            shutil.copy(TINY, config)
+            umiak("train", config, "--workers", str(WORKERS), "--passes", str(PASSES), "--out", out)
     found = snapshot_bytes(out)
     assert found
     return found

@@ -83,7 +83,7 @@ class TrainingJob:
         pods = [pod for pod in self.pods(worker) if pod["status"].get("startTime")]
         if not pods:
             return []
-        lines = self.namespace.kubectl("logs", pods[-1]["metadata"]["name"], check=False).splitlines()
+        lines = self.namespace.cluster.log(pods[-1]).splitlines()
         return [json.loads(line.removeprefix("@umiak ")) for line in lines if line.startswith("@umiak ")]
 
     def round(self) -> tuple[int, int]:

@@ -60,17 +60,13 @@ class Namespace:
     def kubectl(self, *words: str, check: bool = True, text: str = "") -> str:
         return self.cluster.kubectl("-n", self.name, *words, check=check, text=text)
 
-    def get(self, *words: str) -> dict[str, Any]:
-        return self.cluster.get("-n", self.name, *words)
-
     def apply(self, *objects: dict[str, Any]) -> None:
         for each in objects:
             each.setdefault("metadata", {})["namespace"] = self.name
         self.cluster.apply(*objects)
 
     def pods(self, selector: str = "") -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = self.get("pods", *(["-l", selector] if selector else []))["items"]
-        return items
+        return self.cluster.pods(self.name, selector)
 
     def phases(self, selector: str = "") -> dict[str, str]:
         return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in self.pods(selector)}

@@ -15,7 +15,6 @@ import pytest
 from tests.kube import images, record, sweep
 from tests.kube.cluster import Cluster
 from tests.kube.namespace import Namespace
-from tests.kube.node import GRACE_SECONDS
 from tests.kube.places import CLONE, NODES, PLACES, Place
 
 HARDENED = {
@@ -133,33 +132,6 @@ def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> 
     (cluster.small_volume / "x").unlink()
     [status] = namespace.pods()[0]["status"]["containerStatuses"]
     assert "No space left on device" in status["state"]["terminated"]["message"]
-
-
-@pytest.mark.alone
-def test_a_node_whose_link_is_down_is_lost_and_comes_back(cluster: Cluster) -> None:
-    cluster.set_link("n3", up=False)
-    try:
-        cluster.wait("n3 NotReady", lambda: not cluster.ready()["n3"], GRACE_SECONDS + 30)
-        assert cluster.ready()["n1"] and cluster.ready()["n2"]
-    finally:
-        cluster.set_link("n3", up=True)
-    cluster.wait("n3 Ready again", lambda: cluster.ready()["n3"], 60)
-
-
-@pytest.mark.alone
-def test_the_api_server_can_go_and_come_back(cluster: Cluster) -> None:
-    cluster.stop_api_server()
-    try:
-        assert "refused" in _kubectl_error(cluster)
-    finally:
-        cluster.start_api_server()
-    cluster.wait("three Ready nodes", lambda: all(cluster.ready().values()))
-
-
-def _kubectl_error(cluster: Cluster) -> str:
-    with pytest.raises(Exception, match="kubectl") as error:
-        cluster.kubectl("get", "nodes", "--request-timeout=3s")
-    return str(error.value)
 
 
 def test_a_killed_test_run_leaves_only_what_the_next_one_removes() -> None:

@@ -84,26 +84,21 @@ def test_a_job_from_submit_to_delete(namespace: Namespace, tmp_path: Path, expec
     assert job.output.is_dir()
 
 
-def test_delete_with_output_clears_the_volume(namespace: Namespace, tmp_path: Path) -> None:
+def test_logs_are_followed_to_the_end_and_delete_with_output_clears_the_volume(
+    namespace: Namespace, tmp_path: Path
+) -> None:
     (namespace.volume / "other").mkdir()
-    job = TrainingJob.write(namespace, tmp_path, passes=1)
-    job.submit()
-    job.wait()
-    assert job.output.is_dir()
-    assert "is deleted" in job.run("delete", "--output")
-    assert not job.output.parent.exists()
-    assert (namespace.volume / "other").is_dir()
-    job.until("nothing left", lambda: not namespace.left(), 30)
-
-
-def test_logs_are_followed_to_the_end(namespace: Namespace, tmp_path: Path) -> None:
     job = TrainingJob.write(namespace, tmp_path, pause=0.2, passes=1)
     job.submit()
     job.until_training()
     followed = job.run("logs", "-f", "--worker", "0", timeout=180)
     job.wait()
     assert followed == job.run("logs", "--worker", "0")
-    job.delete()
+    assert job.output.is_dir()
+    assert "is deleted" in job.run("delete", "--output")
+    assert not job.output.parent.exists()
+    assert (namespace.volume / "other").is_dir()
+    job.until("nothing left", lambda: not namespace.left(), 30)
 
 
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(namespace: Namespace, tmp_path: Path) -> None:

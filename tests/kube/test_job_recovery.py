@@ -54,6 +54,7 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     try:
         job.until("a diagnosis", lambda: _silent(job, node), GRACE_SECONDS + 60)
         assert f"kubectl delete node {node}" in job.run("status")
+        assert sorted(name for name, ready in cluster.ready().items() if not ready) == [node]
         cluster.kubectl("delete", "node", node)
         job.until("a pod elsewhere", lambda: _elsewhere(job, victim, node), 120)
         job.wait()
@@ -81,6 +82,7 @@ def test_training_goes_on_while_the_api_server_is_away(
         assert "cannot reach" in said or "refused" in said
     finally:
         cluster.start_api_server()
+    cluster.wait("three Ready nodes", lambda: all(cluster.ready().values()))
     job.wait()
     assert _restarts(job) == restarts
     job.assert_same(expected)
@@ -88,8 +90,8 @@ def test_training_goes_on_while_the_api_server_is_away(
 
 
 def _running(job: TrainingJob) -> bool:
-    status = job.status()
-    return bool(status["state"] == "running")
+    pods = [job.pods(worker) for worker in range(3)]
+    return all(len(each) == 1 and each[0]["status"]["phase"] == "Running" for each in pods)
 
 
 def _done(job: TrainingJob) -> bool:

@@ -54,5 +54,5 @@ def test_a_wrong_image_is_named(namespace: Namespace, tmp_path: Path) -> None:
 
 def _two_thirds(cluster: Cluster) -> str:
     """So much memory that a node holds one such pod but not two."""
-    allocatable = cluster.get("node", "n1")["status"]["allocatable"]["memory"]
+    allocatable = cluster.get("api/v1/nodes/n1")["status"]["allocatable"]["memory"]
     return f"{int(allocatable.removesuffix('Ki')) * 2 // 3 // 1024}Mi"
