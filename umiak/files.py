@@ -81,8 +81,13 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether there was no space left on a disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def disk_error(error: OSError, path: Path) -> InputError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full(error):
         return InputError(f"no space left on the disk while writing {path}: free some, then run again with --resume")
     return InputError(f"cannot write {path}: {error.strerror or error}")
 

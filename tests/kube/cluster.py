@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import urllib3
 
@@ -67,10 +68,17 @@ class Cluster:
         return urllib3.PoolManager(timeout=30, retries=2, **{name: str(path) for name, path in files.items()})
 
     def read(self, path: str, **query: str) -> str:
-        """What the API server answers to a GET. Tests that wait ask often, and every kubectl is a tenth of a second of CPU."""
-        answer = self._api.request("GET", f"https://{self.place.control}:6443/{path}", fields=query)
-        if answer.status != 200:
-            raise UmiakError(f"{path}: {answer.data.decode()}")
+        """What the API server answers to a GET. Tests that wait ask often, and a kubectl each time costs more than the answer."""
+        return self._request("GET", path, query)
+
+    def delete(self, path: str, **query: str) -> None:
+        """Delete an object or, with a selector, all such objects, without waiting for the end of it."""
+        self._request("DELETE", path, query)
+
+    def _request(self, method: str, path: str, query: dict[str, str]) -> str:
+        answer = self._api.request(method, f"https://{self.place.control}:6443/{path}?{urlencode(query)}")
+        if answer.status >= 300:
+            raise UmiakError(f"{method} {path}: {answer.data.decode()}")
         return answer.data.decode()
 
     def get(self, path: str, **query: str) -> dict[str, Any]:

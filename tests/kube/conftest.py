@@ -20,6 +20,12 @@ from tests.kube.record import Process
 from tests.processes import TINY, snapshot_bytes, umiak
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take longest come first: with several processes, none of them is left with a long one at the end."""
+    longest = ("test_tutorial", "test_job_client", "test_job_recovery", "test_data_output", "test_job_others")
+    items.sort(key=lambda item: next((at for at, name in enumerate(longest) if name in item.nodeid), len(longest)))
+
+
 def pytest_sessionfinish() -> None:
     """The cluster of a run ends with it; the processes that share its tests (xdist) do not end it."""
     mine = clusters.running(Process.this())

@@ -13,7 +13,8 @@ from tests.kube.images import RUNTIME
 from tests.kube.namespace import Namespace
 from tests.processes import TINY, snapshot_bytes, umiak
 
-WORKERS = 3
+WORKERS = 2
+"""Every worker of a job costs a test some seconds of CPU for importing torch."""
 PASSES = 3
 
 

@@ -12,6 +12,13 @@ from typing import Any
 from tests.kube.cluster import Cluster
 
 CLAIM = "efsvol"
+KINDS = {
+    "api/v1": ("pods", "services", "configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"),
+    "apis/batch/v1": ("jobs",),
+    "apis/networking.k8s.io/v1": ("networkpolicies",),
+    "apis/rbac.authorization.k8s.io/v1": ("roles", "rolebindings"),
+}
+"""What a job could leave in a namespace."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +29,10 @@ class Namespace:
     @staticmethod
     def create(cluster: Cluster) -> Namespace:
         made = Namespace(cluster, f"test-{secrets.token_hex(4)}")
-        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.name}})
         made.volume.mkdir()
         made.volume.chmod(0o777)
-        made.claim(CLAIM, f"/efs/{made.name}")
+        itself = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.name}}
+        cluster.apply(itself, *made._claimed(CLAIM, f"/efs/{made.name}"))
         return made
 
     @property
@@ -33,11 +40,14 @@ class Namespace:
         """The host's directory behind the claim `efsvol`."""
         return self.cluster.volume / self.name
 
-    def claim(self, name: str, path: str, size: str = "10Gi") -> None:
+    def claim(self, name: str, path: str) -> None:
         """A claim bound to an nfs volume: `/efs/…` or `/small`."""
+        self.cluster.apply(*self._claimed(name, path))
+
+    def _claimed(self, name: str, path: str, size: str = "10Gi") -> list[dict[str, Any]]:
         spec = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         volume = f"{self.name}-{name}"
-        self.cluster.apply(
+        return [
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolume",
@@ -55,7 +65,7 @@ class Namespace:
                 "metadata": {"name": name, "namespace": self.name},
                 "spec": {**spec, "resources": {"requests": {"storage": size}}, "volumeName": volume},
             },
-        )
+        ]
 
     def kubectl(self, *words: str, check: bool = True, text: str = "") -> str:
         return self.cluster.kubectl("-n", self.name, *words, check=check, text=text)
@@ -84,18 +94,21 @@ class Namespace:
 
     def left(self) -> list[str]:
         """The objects a job could have left: everything but what every namespace has."""
-        kinds = "jobs,pods,services,configmaps,secrets,networkpolicies,persistentvolumeclaims,serviceaccounts,roles,rolebindings"
-        names = self.kubectl("get", kinds, "-o", "name").split()
-        usual = {"configmap/kube-root-ca.crt", "serviceaccount/default", f"persistentvolumeclaim/{CLAIM}"}
-        return sorted(set(names) - usual)
+        names = {
+            f"{kind}/{item['metadata']['name']}"
+            for group, kinds in KINDS.items()
+            for kind in kinds
+            for item in self.cluster.get(f"{group}/namespaces/{self.name}/{kind}")["items"]
+        }
+        usual = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", f"persistentvolumeclaims/{CLAIM}"}
+        return sorted(names - usual)
 
     def remove(self) -> None:
         """Without waiting for the end: Kubernetes finishes while the next test runs."""
-        label = f"umiak.test/namespace={self.name}"
         # Pods go before Jobs when a namespace goes, and a Job that may make no new pod does not let its old ones go.
-        self.kubectl("delete", "jobs", "--all", "--wait=false")
-        self.cluster.kubectl("delete", "namespace", self.name, "--wait=false")
-        self.cluster.kubectl("delete", "persistentvolumes", "-l", label, "--wait=false")
+        self.cluster.delete(f"apis/batch/v1/namespaces/{self.name}/jobs", propagationPolicy="Background")
+        self.cluster.delete(f"api/v1/namespaces/{self.name}")
+        self.cluster.delete("api/v1/persistentvolumes", labelSelector=f"umiak.test/namespace={self.name}")
         shutil.rmtree(self.volume, ignore_errors=True)
 
     def job(self, name: str, command: list[str], image: str, workers: int = 1, **pod: Any) -> dict[str, Any]:

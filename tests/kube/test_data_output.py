@@ -132,7 +132,7 @@ def test_output_is_listed_and_pulled_and_the_visiting_pod_is_gone(namespace: Nam
     job.submit()
     job.wait()
     listed = umiak("output", "ls", job.name, *where(namespace))
-    assert "pass-00002/" in listed and "node_2/" in listed
+    assert "pass-00002/" in listed and "node_1/" in listed
     umiak("output", "pull", job.name, tmp_path / "here", *where(namespace))
     assert snapshot_bytes(tmp_path / "here") == snapshot_bytes(job.output)
     assert (tmp_path / "here/curves.png").exists()
@@ -163,13 +163,13 @@ def test_a_pull_that_is_killed_leaves_no_pod_and_goes_on(namespace: Namespace, t
 
 
 def test_pulling_is_about_as_fast_as_kubectl_cp(namespace: Namespace, tmp_path: Path) -> None:
-    """Both through a pod that is there already, in turn; the faster of three of each, because the machine is shared."""
-    job = _with_output(namespace, tmp_path, 300)
+    """Both through a pod that is there already, in turn; the faster of two of each, because the machine is shared."""
+    job = _with_output(namespace, tmp_path, 200)
     reader = _reader(namespace)
     ours, theirs = [], []
     access = kubeconfig.load(namespace.cluster.kubeconfig, None, {})
     with Api(access) as api, visitor.visit(api, namespace.name, "efsvol", RUNTIME) as visit:
-        for number in range(3):
+        for number in range(2):
             began = time.monotonic()
             namespace.kubectl("cp", f"{reader}:/volume/{job.name}/output", str(tmp_path / f"kubectl-{number}"))
             theirs.append(time.monotonic() - began)

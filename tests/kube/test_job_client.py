@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.kube.images import RUNTIME
-from tests.kube.jobs import TrainingJob
+from tests.kube.jobs import WORKERS, TrainingJob
 from tests.kube.namespace import Namespace
 from tests.processes import snapshot_bytes, start, umiak
 from umiak.data.fetch import fetch
@@ -22,18 +22,18 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("example", "entry", "data"),
-    [("recommendation", "config.py", "movielens"), ("quick_start", "lr.py", "reviews")],
+    ("example", "entry", "data", "arguments"),
+    [("recommendation", "config.py", "movielens", {"batch": "800"}), ("quick_start", "lr.py", "reviews", {})],
 )
 def test_an_example_gives_the_same_bytes_as_pods_and_as_processes(
-    namespace: Namespace, tmp_path: Path, example: str, entry: str, data: str
+    namespace: Namespace, tmp_path: Path, example: str, entry: str, data: str, arguments: dict[str, str]
 ) -> None:
-    """The example's own job.yaml, but for the image's name and one pass."""
+    """The example's own job.yaml, but for the image's name, one pass and larger batches, which send less."""
     shutil.copytree(fetch(data).parent, namespace.volume / "data")
     directory = tmp_path / example
     shutil.copytree(EXAMPLES / example, directory, ignore=shutil.ignore_patterns("__pycache__"))
     spec = yaml.safe_load((directory / "job.yaml").read_text())
-    (directory / "job.yaml").write_text(yaml.dump({**spec, "image": RUNTIME, "passes": 1}))
+    (directory / "job.yaml").write_text(yaml.dump({**spec, "image": RUNTIME, "passes": 1, "config_args": arguments}))
     job = TrainingJob(namespace, directory, spec["name"])
     said = job.run("submit", "--watch", timeout=300)
     assert f"{spec['name']}: done in" in said
@@ -41,7 +41,8 @@ def test_an_example_gives_the_same_bytes_as_pods_and_as_processes(
     local = tmp_path / "local"
     data_directory = str(namespace.volume / "data")
     words = ("train", directory / entry, "--workers", "3", "--passes", "1", "--out", local)
-    umiak(*words, timeout=300, UMIAK_DATA=data_directory)
+    given = [f"--config_args={name}={value}" for name, value in arguments.items()]
+    umiak(*words, *given, timeout=300, UMIAK_DATA=data_directory)
     assert snapshot_bytes(job.output) == snapshot_bytes(local)
     job.delete()
 
@@ -55,10 +56,10 @@ def test_a_job_from_submit_to_delete(namespace: Namespace, tmp_path: Path, expec
     job.until_training()
     assert job.status()["state"] == "running"
     shown = job.run("status")
-    assert shown.count("training") >= 3
+    assert shown.count("training") >= WORKERS
     assert "samples/s" in shown
     listed = umiak("job", "ls", f"--kubeconfig={namespace.cluster.kubeconfig}", "-n", namespace.name)
-    assert listed.splitlines()[1].split()[:4] == ["tiny", namespace.name, "running", "3/3"]
+    assert listed.splitlines()[1].split()[:4] == ["tiny", namespace.name, "running", f"{WORKERS}/{WORKERS}"]
     assert "already running" in job.run("submit", code=2)
 
     log = job.run("logs", "--worker", "1")

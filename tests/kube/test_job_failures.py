@@ -28,7 +28,7 @@ _calls = 0
 def forward(self, batch):
     global _calls
     _calls += self.training
-    if os.environ["JOB_COMPLETION_INDEX"] == "1" and _calls > SAMPLES // 3 // 16 + 5:
+    if os.environ["JOB_COMPLETION_INDEX"] == "1" and _calls > SAMPLES // 2 // 16 + 5:
         raise ValueError("the cat is on the keyboard")
     return _forward(self, batch)
 Model.forward = forward
@@ -52,7 +52,7 @@ import os
 _forward = Model.forward
 _kept = []
 def forward(self, batch):
-    if self.training and os.environ["JOB_COMPLETION_INDEX"] == "2":
+    if self.training and os.environ["JOB_COMPLETION_INDEX"] == "1":
         _kept.append(np.ones(1 << 23))
     return _forward(self, batch)
 Model.forward = forward
@@ -61,9 +61,9 @@ Model.forward = forward
     job = TrainingJob.write(namespace, tmp_path, config=variant, memory="1200Mi")
     job.submit()
     said = job.wait(code=1)
-    assert "memory" in said and "worker 2" in said
+    assert "memory" in said and "worker 1" in said
     first = job.status()["problems"][0]
-    assert first["worker"] == 2 and "memory" in first["what"] + first["fix"]
+    assert first["worker"] == 1 and "memory" in first["what"] + first["fix"]
     job.delete()
 
 

@@ -28,7 +28,7 @@ def test_a_pod_of_another_job_that_tries_to_join_is_refused(
 ) -> None:
     """It carries its own job's certificate and token and asks the first job's coordinator for a place."""
     elsewhere = {"UMIAK_COORDINATOR": "host-0.host:7163", "UMIAK_WAIT_SECONDS": "10"}
-    job = TrainingJob.write(namespace, tmp_path, "host", pause=1)
+    job = TrainingJob.write(namespace, tmp_path, "host", pause=0.4)
     stranger = TrainingJob.write(
         namespace,
         tmp_path,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kube.cluster import Cluster
-from tests.kube.jobs import TrainingJob
+from tests.kube.jobs import WORKERS, TrainingJob
 from tests.kube.namespace import Namespace
 from tests.kube.node import GRACE_SECONDS
 
@@ -18,7 +18,7 @@ from tests.kube.node import GRACE_SECONDS
 def test_pods_deleted_at_random_moments_change_nothing(
     namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    """Five deletions, two of them without any grace; the survivors' pods stay the same."""
+    """Five deletions, two of them without any grace; the survivor's pod stays the same."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     print(f"seed {seed}")
@@ -28,12 +28,12 @@ def test_pods_deleted_at_random_moments_change_nothing(
         job.until("all to run", lambda: _running(job), 120)
         before = job.round()
         time.sleep(chance.uniform(0, 6))
-        worker = chance.randrange(3)
-        survivors = [job.pod(w)["metadata"]["uid"] for w in range(3) if w != worker]
+        worker = chance.randrange(WORKERS)
+        survivors = [job.pod(w)["metadata"]["uid"] for w in range(WORKERS) if w != worker]
         force = ["--grace-period=0", "--force"] if number % 2 else []
         namespace.kubectl("delete", "pod", job.pod(worker)["metadata"]["name"], "--wait=false", *force)
         job.until("a new pod", lambda w=worker: len(job.pods(w)) == 1 and not _ending(job, w), 150)  # type: ignore[misc]
-        assert [job.pod(w)["metadata"]["uid"] for w in range(3) if w != worker] == survivors
+        assert [job.pod(w)["metadata"]["uid"] for w in range(WORKERS) if w != worker] == survivors
         if _done(job):
             pytest.fail(f"the job was done after {number + 1} deletions (round {before}); make it longer")
     job.wait()
@@ -45,7 +45,7 @@ def test_pods_deleted_at_random_moments_change_nothing(
 def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
     cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=0.5)
+    job = TrainingJob.write(namespace, tmp_path, pause=0.4)
     job.submit()
     job.until_training()
     victim = 1
@@ -90,7 +90,7 @@ def test_training_goes_on_while_the_api_server_is_away(
 
 
 def _running(job: TrainingJob) -> bool:
-    pods = [job.pods(worker) for worker in range(3)]
+    pods = [job.pods(worker) for worker in range(WORKERS)]
     return all(len(each) == 1 and each[0]["status"]["phase"] == "Running" for each in pods)
 
 

@@ -1,0 +1,38 @@
+"""How a trainer's process tells its parent why it ended."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TextIO
+
+from umiak.worker.child import Report, TrainerChild
+
+
+def _end(work) -> tuple[int, str]:
+    child = TrainerChild(work, Path("/dev/full"), [])
+    deadline = time.monotonic() + 30
+    while (end := child.poll()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.kill()
+    return end
+
+
+def test_a_log_that_cannot_be_written_because_the_disk_is_full_is_no_defect() -> None:
+    def work(report: Report, stop: object, dots: TextIO) -> None:
+        dots.write("." * 100_000)
+        dots.flush()
+
+    code, message = _end(work)
+    assert code == 2
+    assert message.startswith("no space left on the disk while writing /dev/full")
+
+
+def test_another_error_names_its_place() -> None:
+    def work(report: Report, stop: object, dots: TextIO) -> None:
+        raise FileNotFoundError(2, "No such file", "words.txt")
+
+    code, message = _end(work)
+    assert code == 1
+    assert "words.txt" in message and "test_trainer_child.py" in message
