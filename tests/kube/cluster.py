@@ -28,6 +28,8 @@ from tests.kube.places import CLONE, NODES, Place, cache, places
 from umiak.errors import InputError, UmiakError
 
 SMALL_MEGABYTES = 64
+CLUSTERS = "clusters"
+"""Starting and ending other clusters, which is done one at a time: a test looks at what that changes on the machine."""
 # On EKS the add-on brings it: volumes of this kind need not be attached to a node first.
 EFS_DRIVER = {
     "apiVersion": "storage.k8s.io/v1",
@@ -164,6 +166,13 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise UmiakError(f"{what}: not within {seconds:.0f} s; the logs are in {self.home}")
             time.sleep(0.5)
+
+    @contextmanager
+    def one_at_a_time(self, what: str) -> Iterator[None]:
+        """Of the processes that share this cluster's tests, one does this and the others wait."""
+        with (self.home / f"{what}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def start(self) -> None:
         for name in ("efs", "small"):

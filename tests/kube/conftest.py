@@ -22,7 +22,14 @@ from tests.processes import TINY, snapshot_bytes, umiak
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take longest come first: with several processes, none of them is left with a long one at the end."""
-    longest = ("test_tutorial", "test_job_client", "test_job_recovery", "test_data_output", "test_job_others")
+    longest = (
+        "test_tutorial",
+        "test_job_client",
+        "test_job_recovery",
+        "test_job_outages",
+        "test_data_output",
+        "test_job_others",
+    )
     items.sort(key=lambda item: next((at for at, name in enumerate(longest) if name in item.nodeid), len(longest)))
 
 
@@ -42,8 +49,7 @@ def cluster() -> Cluster:
 @pytest.fixture
 def singly(cluster: Cluster) -> Iterator[None]:
     """For a test that needs the namespace `default` or the small volume: one at a time of those that run side by side."""
-    with (cluster.home / "singly.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with cluster.one_at_a_time("singly"):
         yield
 
 

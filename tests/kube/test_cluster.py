@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kube import images, record, sweep
-from tests.kube.cluster import Cluster
+from tests.kube.cluster import CLUSTERS, Cluster
 from tests.kube.namespace import Namespace
 from tests.kube.places import CLONE, NODES, PLACES, Place
 
@@ -31,6 +32,12 @@ HARDENED_POD: dict[str, Any] = {
 
 def succeeded(namespace: Namespace, workers: int = 1) -> bool:
     return list(namespace.phases().values()) == ["Succeeded"] * workers
+
+
+@pytest.fixture
+def other_clusters(cluster: Cluster) -> Iterator[None]:
+    with cluster.one_at_a_time(CLUSTERS):
+        yield
 
 
 def test_three_nodes_are_ready(cluster: Cluster) -> None:
@@ -134,7 +141,7 @@ def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> 
     assert "No space left on device" in status["state"]["terminated"]["message"]
 
 
-def test_a_killed_test_run_leaves_only_what_the_next_one_removes() -> None:
+def test_a_killed_test_run_leaves_only_what_the_next_one_removes(other_clusters: None) -> None:
     """A second cluster beside the first, its owner killed as soon as it runs, then everything of it looked for."""
     script = """
 import time

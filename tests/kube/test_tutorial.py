@@ -109,11 +109,11 @@ class Tutorial:
 
     def ends_with(self, told: str, code: int) -> None:
         """A pod ends with this exit code and says so. The Job itself goes on trying for a while."""
-        self.cluster.wait(
-            f"a pod that ends with {told!r}\n{self.logs()}",
-            lambda: any(told in end["cause"] and end["exit"] == code for end in self.endings()),
-            120,
-        )
+        try:
+            ended = lambda: any(told in end["cause"] and end["exit"] == code for end in self.endings())  # noqa: E731
+            self.cluster.wait(f"a pod that ends with {told!r}", ended, 120)
+        except UmiakError as error:
+            raise AssertionError(f"{error}\n{self.endings()}\n{self.logs()}") from error
 
     def endings(self) -> list[dict[str, Any]]:
         """How the pods that have ended say they did."""
