@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,6 +71,14 @@ def test_a_pod_that_waits_ends_at_once_when_told(pods: Pods) -> None:
     pods.tell(1)
     assert pods.wait(1, seconds=20) == [75]
     assert "told to end" in pods.termination(1)["cause"]
+
+
+def test_a_pod_that_is_told_to_end_while_python_starts_ends_at_once() -> None:
+    """Held back as docker/umiak does it: the kernel throws away what the first process of a container has no handler for."""
+    hold_back = partial(signal.pthread_sigmask, signal.SIG_BLOCK, [signal.SIGTERM])
+    process = subprocess.Popen([sys.executable, "-m", "umiak.cli.main", "pod"], preexec_fn=hold_back)
+    process.terminate()
+    assert process.wait(timeout=30) == 75
 
 
 def test_a_config_that_does_not_load_ends_all_pods_with_2_and_one_is_named_first(pods: Pods, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.processes import TINY, snapshot_bytes, umiak
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take longest come first: with several processes, none of them is left with a long one at the end."""
     longest = (
+        "test_whole_way",
         "test_tutorial",
         "test_job_client",
         "test_job_recovery",
@@ -47,10 +49,21 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def singly(cluster: Cluster) -> Iterator[None]:
-    """For a test that needs the namespace `default` or the small volume: one at a time of those that run side by side."""
-    with cluster.one_at_a_time("singly"):
+def default_namespace(cluster: Cluster) -> Iterator[None]:
+    """For a test that uses the namespace `default`: one at a time of those that run side by side."""
+    with cluster.one_at_a_time("default"):
         yield
+
+
+@pytest.fixture
+def small_volume(cluster: Cluster) -> Iterator[Path]:
+    """The volume that is soon full, for one test at a time, and empty again after it."""
+    with cluster.one_at_a_time("small"):
+        try:
+            yield cluster.small_volume
+        finally:
+            for path in cluster.small_volume.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.fixture

@@ -125,8 +125,8 @@ def test_an_image_that_nobody_published_is_not_found(namespace: Namespace) -> No
     namespace.wait("the pull to fail", lambda: reason() in ("ErrImagePull", "ImagePullBackOff"))
 
 
-@pytest.mark.usefixtures("singly")
-def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> None:
+@pytest.mark.usefixtures("small_volume")
+def test_a_small_volume_is_soon_full(namespace: Namespace) -> None:
     namespace.claim("small", "/small")
     writes = ["python3", "-c", "open('/volume/x', 'wb').write(bytes(1 << 27))"]
     mounted = {
@@ -136,7 +136,6 @@ def test_a_small_volume_is_soon_full(cluster: Cluster, namespace: Namespace) -> 
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "small"}}]
     namespace.apply(namespace.job("full", writes, images.BASE, container=mounted, volumes=volumes))
     namespace.wait("the pod to fail", lambda: list(namespace.phases().values()) == ["Failed"])
-    (cluster.small_volume / "x").unlink()
     [status] = namespace.pods()[0]["status"]["containerStatuses"]
     assert "No space left on device" in status["state"]["terminated"]["message"]
 

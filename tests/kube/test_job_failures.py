@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.kube.cluster import Cluster
 from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.processes import TINY
@@ -67,18 +67,17 @@ Model.forward = forward
     job.delete()
 
 
-@pytest.mark.usefixtures("singly")
 def test_a_full_volume_ends_the_job_with_a_line_that_says_so(
-    cluster: Cluster, namespace: Namespace, tmp_path: Path
+    small_volume: Path, namespace: Namespace, tmp_path: Path
 ) -> None:
     namespace.claim("small", "/small")
-    filler = cluster.small_volume / "filler"
+    filler = small_volume / "filler"
     job = TrainingJob.write(namespace, tmp_path, volume={"claim": "small"}, pause=0.1)
     try:
         job.submit()
         job.until_training()
         with filler.open("wb") as file:
-            free = _free_bytes(cluster.small_volume)
+            free = shutil.disk_usage(small_volume).free
             file.write(bytes(max(0, free - 4096)))
         said = job.wait(code=2)
         assert "no space left on the disk" in said
@@ -86,9 +85,3 @@ def test_a_full_volume_ends_the_job_with_a_line_that_says_so(
     finally:
         filler.unlink(missing_ok=True)
         job.run("delete", "--output")
-
-
-def _free_bytes(path: Path) -> int:
-    import shutil
-
-    return shutil.disk_usage(path).free

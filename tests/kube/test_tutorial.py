@@ -32,7 +32,7 @@ HOST_PATH = Path("/home/admin/efs")
 DOCKER = CLONE / "docker" / "tutorial"
 EXAMPLES = CLONE / "examples" / "paddle_v1"
 PASSES = 10
-pytestmark = pytest.mark.usefixtures("singly")
+pytestmark = pytest.mark.usefixtures("default_namespace")
 
 
 def publish(cluster: Cluster, name: str, dockerfile: str, context: Path) -> None:
@@ -271,18 +271,13 @@ def test_pods_in_another_namespace_than_the_yaml_says_are_told_so(tutorial: Tuto
 
 
 @pytest.fixture
-def small(tutorial: Tutorial) -> Iterator[Path]:
+def small(small_volume: Path, tutorial: Tutorial) -> Path:
     """The tutorial's volume is a small one, on which hardly anything is free."""
-    volume = tutorial.cluster.small_volume
     tutorial.create("2017-volume.yaml", **{'path: "/"': 'path: "/small"'})
     tutorial.allow()
-    with (volume / "other").open("wb") as file:
-        file.write(bytes(shutil.disk_usage(volume).free - (64 << 10)))
-    try:
-        yield volume
-    finally:
-        for path in volume.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with (small_volume / "other").open("wb") as file:
+        file.write(bytes(shutil.disk_usage(small_volume).free - (64 << 10)))
+    return small_volume
 
 
 def test_data_that_do_not_fit_the_volume_fail_the_data_job(tutorial: Tutorial, small: Path) -> None:

@@ -28,7 +28,7 @@ IMAGE = "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images-000000000012
 SPEED = 600.0
 """How much faster than ours the fake's time goes."""
 
-pytestmark = pytest.mark.usefixtures("singly")
+pytestmark = pytest.mark.usefixtures("default_namespace")
 
 
 @contextmanager

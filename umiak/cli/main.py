@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 
 from umiak import __version__
-from umiak.errors import InputError, UmiakError
+from umiak.errors import InputError, RetryError, UmiakError
 
 # A verb is the module of the same name in this package, imported only when it is asked for: `run(argv) -> exit code`.
 VERBS = {
@@ -33,6 +34,10 @@ PIPE_CLOSED = 141
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["pod"]:
+        signal.signal(signal.SIGTERM, _leave)
+    # docker/umiak holds it back: the first process of a container would lose what comes before it has a handler.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -47,6 +52,11 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read our output has seen enough. Without this the interpreter complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+
+
+def _leave(number: int, frame: object) -> None:
+    """A pod that is told to end before it has begun anything."""
+    sys.exit(RetryError.exit_code)
 
 
 def _run(words: list[str]) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from umiak import logs
 from umiak.errors import InputError, RetryError, UmiakError
+from umiak.files import disk_error, is_full
 from umiak.pod import claim, environment, report, staging
 from umiak.pod.environment import Environment
 from umiak.pod.heart import Heart
@@ -69,6 +70,9 @@ def main(environ: Mapping[str, str]) -> int:
     except Exception as error:
         traceback.print_exc()
         outcome = Outcome(UmiakError.exit_code, f"{type(error).__name__}: {error}")
+        if isinstance(error, OSError) and is_full(error):
+            told = disk_error(error, Path(error.filename or "the volume"))
+            outcome = Outcome(told.exit_code, str(told))
     if outcome.code:
         message = report.termination(outcome, index)
         log.error("%s", outcome.cause)
