@@ -11,12 +11,13 @@ _OURS, _OTHERS, _INK, _LIMIT = "#c8442f", "#8a9bb0", "#333333", "#4a4a4a"
 
 
 def draw(figures: Sequence[Figure], png: Path) -> None:
-    """Nothing is drawn of a workload without a limit."""
+    """Of workloads that have a limit, those in which there are others to compare with; if there is none, all."""
     panels = {
         workload: [f for f in figures if f.workload == workload and f.of_limit is not None and f.system != "limit"]
         for workload in dict.fromkeys(figure.workload for figure in figures)
     }
-    panels = {workload: bars for workload, bars in panels.items() if bars}
+    compared = {w: bars for w, bars in panels.items() if any(not bar.system.startswith("umiak") for bar in bars)}
+    panels = compared or {workload: bars for workload, bars in panels.items() if bars}
     if not panels:
         return
 
