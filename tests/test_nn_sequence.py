@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from umiak import nn
+from umiak.errors import InputError
 from umiak.nn import sequence
 
 OFFSETS = torch.tensor([0, 3, 3, 4, 9])
@@ -34,3 +36,12 @@ def test_largest_is_the_maximum_of_each_sequence_and_zero_of_an_empty_one():
     torch.testing.assert_close(gradient, gradient_of_other)
     assert torch.equal(made[1], torch.zeros(5))
     assert torch.equal(made[3], LINES[4:].max(0).values)
+
+
+@pytest.mark.parametrize("offsets", [OFFSETS + 1, OFFSETS[:-1], OFFSETS.int()])
+def test_offsets_that_do_not_fit_are_refused_before_any_loop_runs_on_them(offsets: torch.Tensor) -> None:
+    for function in (lambda: nn.context(LINES, offsets, -1, 3), lambda: nn.largest(LINES, offsets)):
+        with pytest.raises(InputError, match="do not fit offsets"):
+            function()
+    with pytest.raises(InputError, match="length must be at least 1"):
+        nn.context(LINES, OFFSETS, 0, 0)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from umiak.data.columns import Ragged
+from umiak.errors import InputError
 from umiak.nn import SparseEmbedding
 
 IDS = torch.tensor([[3, 3, 9], [9, 3, 3]])
@@ -51,3 +52,8 @@ def test_a_layer_inside_gives_what_it_gives_behind(whole: bool, bag: str | None)
     (expected.reshape(made.shape) * slope).sum().backward()
     torch.testing.assert_close(inside.source.all.grad, behind.source.all.grad)
     assert made.shape == ((3, 6) if bag else (2, 3, 6))
+
+
+def test_a_layer_that_is_no_module_is_refused() -> None:
+    with pytest.raises(InputError, match="layer must be a module"):
+        SparseEmbedding(4, layer="tanh")  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class Piece:
     name: str
     bytes: int
     crc32: int
+
+    @staticmethod
+    def of(described: Mapping[str, Any], directory: Path) -> Piece:
+        """As a manifest or model.json of this directory describes it."""
+        try:
+            return Piece(described["name"], described["bytes"], described["crc32"])
+        except KeyError as missing:
+            raise InputError(
+                f"{directory} does not give the {missing} of a file: it is damaged or another version of umiak wrote it"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def is_full(error: BaseException) -> bool:
+def is_full(error: BaseException) -> TypeGuard[OSError]:
     """Whether there was no space left on a disk."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
@@ -149,11 +159,11 @@ class TensorFile:
     """The arrays of a file, one after the other as they lie in it, none of them held unless it is asked for.
 
     With a piece, size and checksum must be those that were written. The checksum is known only after the last array: what was
-    read until then is good for nothing if the end raises.
+    read until then is good for nothing if the end raises. Of what is read `once` the system keeps no copy.
     """
 
-    def __init__(self, path: Path, piece: Piece | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, piece: Piece | None = None, once: bool = False) -> None:
+        self.path, self._once = path, once
         self._piece = piece
         self._checksum = 0
         try:
@@ -228,6 +238,7 @@ class TensorFile:
             raise DamagedError(f"cannot read {self.path}: {error.strerror}") from None
         if self._piece is not None:
             self._checksum = zlib.crc32(taken.data, self._checksum)
+        if self._once:
             _forget(self._file, self._file.tell() - count, count)
         self._left -= count
         return taken
@@ -240,7 +251,7 @@ class TensorFile:
 
 
 def _forget(file: IO[bytes] | FileIO, start: int, count: int) -> None:
-    """Have the system keep no copy of bytes that are on the disk: nobody reads a checkpoint twice.
+    """Have the system keep no copy of bytes that are on the disk.
 
     The memory such copies would take is needed for rows, and on a virtual machine new memory can be slower than the disk.
     """

@@ -1,7 +1,7 @@
 """Functions of sequences without padding, end to end as in a Ragged: context windows, and one line from each of many.
 
-torch has the parts to build them from, but masks and scattered gradients cost a fifth of the 2016 recommendation model; these
-are plain loops on a CPU. On other devices torch's parts are used.
+torch has the parts to build them from, but masks and scattered gradients are slow on a CPU, where these are plain loops. On
+other devices torch's parts are used.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from umiak.errors import InputError
 from umiak.nn import segments
 
 
 def context(lines: Tensor, offsets: Tensor, start: int, length: int) -> Tensor:
     """Each line's neighbours from `start` on, side by side; zeros beyond the ends of its sequence."""
+    if length < 1:
+        raise InputError(f"context: length must be at least 1, not {length}")
     if lines.device.type != "cpu":
         return _context_elsewhere(lines, offsets, start, length)
+    _check("context", lines, offsets)
     return _Context.apply(lines, offsets, start, length)
 
 
@@ -25,12 +29,22 @@ def largest(lines: Tensor, offsets: Tensor) -> Tensor:
     """Of each column, the maximum over each sequence, 0 if it is empty. The gradient goes to the first line that has it."""
     if lines.device.type != "cpu":
         return _largest_elsewhere(lines, offsets)
+    _check("largest", lines, offsets)
     return _Largest.apply(lines, offsets)
 
 
 def total(lines: Tensor, offsets: Tensor, mean: bool) -> Tensor:
     """The sum or mean over each sequence."""
     return _Total.apply(lines, offsets, mean)
+
+
+def _check(function: str, lines: Tensor, offsets: Tensor) -> None:
+    """The loops look at no bounds."""
+    if lines.dim() != 2 or offsets.dtype != torch.int64 or offsets.dim() != 1 or int(offsets[-1]) != len(lines):
+        raise InputError(
+            f"{function} needs a matrix with a line per value of a Ragged, and its offsets: {tuple(lines.shape)} lines do not "
+            f"fit offsets that end with {offsets[-1:].tolist()}"
+        )
 
 
 def _context_elsewhere(lines: Tensor, offsets: Tensor, start: int, length: int) -> Tensor:

@@ -58,6 +58,8 @@ class SparseEmbedding(nn.Module):
             raise InputError(f'SparseEmbedding: bag must be "sum", "mean" or None, not {bag!r}')
         if dtype not in ("float32", "float16"):
             raise InputError(f'SparseEmbedding: dtype must be "float32" or "float16", not {dtype!r}')
+        if layer is not None and not isinstance(layer, nn.Module):
+            raise InputError(f"SparseEmbedding: layer must be a module, like nn.Linear({dim}, …), not {layer!r}")
         self.dim, self.num_embeddings, self.bag, self.fields = dim, num_embeddings, bag, fields
         self.init: dict[str, Any] = (
             {"kind": "uniform", "low": uniform[0], "high": uniform[1]}

@@ -70,7 +70,7 @@ def main(environ: Mapping[str, str]) -> int:
     except Exception as error:
         traceback.print_exc()
         outcome = Outcome(UmiakError.exit_code, f"{type(error).__name__}: {error}")
-        if isinstance(error, OSError) and is_full(error):
+        if is_full(error):
             told = disk_error(error, Path(error.filename or "the volume"))
             outcome = Outcome(told.exit_code, str(told))
     if outcome.code:

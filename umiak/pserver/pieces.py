@@ -70,13 +70,13 @@ def restore(service: Service, source: dict[str, Any]) -> None:
             _restore_snapshot(service, table, directory, source.get("missing", "fail"))
         return
     manifest = json.loads((directory / "manifest.json").read_text())
-    pieces = [Piece(**piece) for piece in manifest["pieces"]]
+    pieces = [Piece.of(piece, directory) for piece in manifest["pieces"]]
     own_piece = source["goes_on"] and len(pieces) == service.spec.services
     wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
     for piece in wanted:
-        with TensorFile(directory / piece.name, piece) as file:
+        with TensorFile(directory / piece.name, piece, once=own_piece) as file:
             tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
             for name, parts in file:
                 if name.startswith("dense/"):
@@ -144,8 +144,7 @@ def _restore_snapshot(service: Service, table: Table, directory: Path, missing: 
     described = json.loads(model.read_text())["tables"].get(table.name) if model.exists() else None
     if described is not None and described["vocab"] is None:
         for piece in described["files"]:
-            checked = Piece(piece["name"], piece["bytes"], piece["crc32"])
-            arrays = read_tensors(directory / piece["name"], checked).arrays
+            arrays = read_tensors(directory / piece["name"], Piece.of(piece, directory)).arrays
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return

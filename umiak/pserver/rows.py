@@ -109,7 +109,7 @@ def add(
     grads: np.ndarray,
     weight: np.float32,
 ) -> tuple[int, bool]:
-    """Add a trainer's row gradients times its weight to the round's totals; how many rows those are now, if all is finite.
+    """Add a trainer's row gradients times its weight to the round's totals; how many those are now, and if all is finite.
 
     `touched` names the row of each line of `total`, and `place` has the line for each row of the table. What `place` has
     from earlier rounds need not be cleared: it counts only where `touched` agrees.

@@ -37,7 +37,7 @@ class OpenTable:
     def __init__(self, snapshot: Path, name: str, described: Mapping[str, Any], seed: int) -> None:
         self.dim, self._half = described["dim"], described["dtype"] == "float16"
         self._init = RowInit.of(seed, name, described["init"])
-        pieces = [Piece(**piece) for piece in described["files"]]
+        pieces = [Piece.of(piece, snapshot) for piece in described["files"]]
         ids, rows = [np.empty(0, np.int64)], [np.empty((0, self.dim), np.float32)]
         for piece in pieces:
             try:

@@ -109,7 +109,7 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
     except BaseException as error:
         message = f"{type(error).__name__}: {error} ({_place(error)})"
         log.exception("the trainer failed")
-        if isinstance(error, OSError) and is_full(error):
+        if is_full(error):
             told = disk_error(error, Path(error.filename or log_file))
             code, message = told.exit_code, str(told)
     finally:
