@@ -36,6 +36,14 @@ def test_sparse_ports_hold_the_rows_and_dense_ports_the_blocks() -> None:
     )
 
 
+def test_a_trainer_reaches_the_server_beside_it_without_tcp_as_in_a_pod() -> None:
+    plans = plan_workers(Settings(workers=2, transport="tcp", port=7164, ports_num=2), RUN, "token")
+    assert plans[1].beside == ("unix:run/server-1-0", "unix:run/server-1-1")
+    assert plan_workers(Settings(workers=2), RUN, "token")[1].beside == ()
+    apart = plan_workers(Settings(workers=2, servers=2, transport="tcp"), RUN, "token")
+    assert [plan.beside for plan in apart] == [(), (), (), ()]
+
+
 def test_where_the_servers_are_changes_no_byte(tmp_path: Path) -> None:
     job = ("train", TINY, "--workers", "2", "--passes", "1", "--out")
     umiak(*job, tmp_path / "beside")

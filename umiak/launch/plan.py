@@ -17,10 +17,10 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
     apart = settings.servers is not None
     servers = settings.servers if settings.servers is not None else trainers
     count = trainers + servers if apart else trainers
-    tls = settings.tls is not None
     plans = []
     for index in range(count):
         server = index - trainers if apart else index
+        sockets, addresses = _places(settings, rundir, server) if server >= 0 else ((), ())
         plans.append(
             WorkerPlan(
                 index=index,
@@ -30,7 +30,8 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
                 coordinator=f"unix:{rundir}/coordinator",
                 trainers=trainers,
                 trainer=index if index < trainers else None,
-                addresses=_addresses(settings, rundir, server, tls) if server >= 0 else (),
+                addresses=addresses,
+                beside=sockets if not apart else (),
                 tls=str(credentials.of_worker(settings.tls, index)) if settings.tls else None,
                 insecure=settings.insecure,
                 directory=settings.save_dir / f"node_{index}",
@@ -41,13 +42,15 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
     return plans
 
 
-def _addresses(settings: Settings, rundir: Path, server: int, tls: bool) -> tuple[tuple[str, bool, bool], ...]:
+def _places(
+    settings: Settings, rundir: Path, server: int
+) -> tuple[tuple[str, ...], tuple[tuple[str, bool, bool], ...]]:
+    """The unix sockets of a server's services, and their addresses for other workers: over TCP if that was asked for."""
     dense, sparse = settings.ports_num, settings.ports_num_for_sparse
-    services = []
-    for number in range(dense + sparse):
-        if settings.transport == "tcp" or tls:
-            address = f"127.0.0.1:{settings.port + server * (dense + sparse) + number}"
-        else:
-            address = f"unix:{rundir}/server-{server}-{number}"
-        services.append((address, number < dense, number >= dense or not sparse))
-    return tuple(services)
+    numbers = range(dense + sparse)
+    sockets = tuple(f"unix:{rundir}/server-{server}-{number}" for number in numbers)
+    first = settings.port + server * len(numbers)
+    over_tcp = settings.transport == "tcp" or settings.tls is not None
+    names = [f"127.0.0.1:{first + number}" for number in numbers] if over_tcp else sockets
+    services = tuple((name, n < dense, n >= dense or not sparse) for n, name in enumerate(names))
+    return sockets if over_tcp else (), services
