@@ -43,3 +43,18 @@ def test_rows_spread_evenly_and_every_side_agrees_where(services: int) -> None:
     for service, count in enumerate(counts):
         assert owned_by(unique[start : start + count], service, services).all()
         start += count
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 5000])
+@pytest.mark.parametrize("different", [1, 3, 10_000])
+def test_equal_ids_are_merged_in_order_of_first_appearance(size: int, different: int) -> None:
+    ends = [0, -1, 2**63 - 1, -(2**63)]
+    known = np.concatenate([np.array(ends, np.int64), np.arange(different) << 20])
+    ids = np.random.default_rng(size).choice(known, size)
+    unique, counts, index = merge(ids, 1)
+    assert unique.tolist() == list(dict.fromkeys(ids.tolist())) and counts.tolist() == [unique.size]
+    assert (unique[index] == ids).all()
+    grouped, counts, index = merge(ids, 2)
+    mine = owned_by(unique, 0, 2)
+    assert grouped.tolist() == [*unique[mine].tolist(), *unique[~mine].tolist()]
+    assert counts.tolist() == [mine.sum(), (~mine).sum()] and (grouped[index] == ids).all()

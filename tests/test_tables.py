@@ -414,6 +414,23 @@ def test_limits_out_of_range_are_refused(limits: dict[str, Any], message: str) -
         make(**limits)
 
 
+def test_a_declared_vocabulary_changes_no_byte() -> None:
+    """Its rows are found without a search once they are known; new, known and both, before and after a restart."""
+    rng = np.random.default_rng(3)
+    tables = [make(vocab=200), make()]
+    for step in range(1, 9):
+        if step == 5:
+            tables = [reborn(tables[0], vocab=200), reborn(tables[1])]
+        ids = rng.choice(50 * step if step < 5 else 200, 40, replace=False)
+        for table in tables:
+            rows = table.locate(ids)
+            table.add(rows, ones(rows) * step)
+            table.step(1.0, Clock(step, step, 0))
+            assert (table.locate(ids) == rows).all()
+    assert contents(tables[0]) == contents(tables[1])
+    assert tables[0].stats()[:2] == tables[1].stats()[:2] and tables[0].stats().touches == tables[1].stats().touches
+
+
 def test_ids_outside_a_declared_vocabulary_are_refused() -> None:
     table = make(vocab=10)
     table.locate(np.arange(10))

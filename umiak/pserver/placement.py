@@ -81,29 +81,35 @@ def merge(ids: np.ndarray, services: np.int64) -> tuple[np.ndarray, np.ndarray, 
     while capacity < 2 * size:
         capacity *= 2
     mask = np.uint64(capacity - 1)
-    slot = np.full(capacity, -1, np.int32)
-    unique = np.empty(size, np.int64)
-    home = np.empty(size if services > 1 else 0, np.int32)
+    slot = np.zeros(capacity, np.int32)
+    # Unique ids count from 1, and line 0 is made equal to whatever is looked for: an empty slot ends a search as a match
+    # does, without a branch that nobody could predict.
+    unique = np.empty(size + 2, np.int64)
     index = np.empty(size, np.int64)
-    count = 0
-    counts = np.zeros(services, np.int64)
+    count = np.int32(0)
     for i in range(size):
         key = ids[i]
         x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
         at = (x ^ (x >> np.uint64(29))) & mask
-        while slot[at] >= 0 and unique[slot[at]] != key:
+        unique[0] = key
+        while unique[slot[at]] != key:
             at = (at + np.uint64(1)) & mask
-        if slot[at] < 0:
-            slot[at] = count
-            unique[count] = key
-            if services > 1:
-                home[count] = owner(key, services)
-                counts[home[count]] += 1
-            count += 1
-        index[i] = slot[at]
+        found = slot[at]
+        is_new = found == 0
+        unique[count + 1] = key
+        count += np.int32(is_new)
+        found = count if is_new else found
+        slot[at] = found
+        index[i] = found - 1
+    unique = unique[1 : count + 1]
+    counts = np.zeros(services, np.int64)
     if services == 1:
         counts[0] = count
-        return unique[:count].copy(), counts, index
+        return unique.copy(), counts, index
+    home = np.empty(count, np.int32)
+    for u in range(count):
+        home[u] = owner(unique[u], services)
+        counts[home[u]] += 1
     start = np.zeros(services, np.int64)
     for s in range(1, services):
         start[s] = start[s - 1] + counts[s - 1]

@@ -25,6 +25,7 @@ from umiak.spec.optim_v1 import V1
 
 _NO_IDS = np.empty(0, np.int64)
 _MOST = int(np.iinfo(np.int32).max) - 1
+_SMALL = 1 << 20
 
 
 class Chunk(NamedTuple):
@@ -143,6 +144,9 @@ class Table:
         self._lead = (dim + 1) // 2 if self.half else dim
         self.width = self._lead + dim * len(self._initial)
         self._index = RowIndex(min_count, expire_after is not None)
+        stays = min_count <= 1 and expire_after is None
+        self._known = np.full(vocab if stays and vocab and vocab <= _SMALL else 0, ABSENT, np.int32)
+        """The row of each id of a small vocabulary, once it was located: rows that never move need no search."""
         self._rows = Growing(4 * self.width, 1)
         self._place = Growing(4, self._rows.lines)
         self._total = np.empty((0, dim), np.float32)
@@ -168,6 +172,11 @@ class Table:
             raise InputError(
                 f"id {ids[bad]} is outside table {self.name!r}, which declares {self.vocab} rows: fix the data"
             )
+        self._touches += ids.size
+        if self._known.size and ids.size:
+            known = self._known[ids]
+            if known.min() >= 0:
+                return known
         done = 0
         while True:
             done, new = self._index.touch(ids, rows, done, self._rows.lines, self._most, pass_id, again=again)
@@ -176,7 +185,8 @@ class Table:
             if done == ids.size:
                 break
             self._make_room(1)
-        self._touches += ids.size
+        if self._known.size:
+            self._known[ids] = rows
         return rows
 
     def _make_room(self, more: int) -> None:
@@ -284,7 +294,8 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        return self._index.highest * (self._rows.width + self._place.width) + self._index.bytes
+        lines = self._index.highest * (self._rows.width + self._place.width)
+        return lines + self._index.bytes + self._known.nbytes
 
     def stats(self) -> TableStats:
         index = self._index
