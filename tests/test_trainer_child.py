@@ -1,14 +1,10 @@
-"""A trainer's process: how it tells its parent why it ended, and that it lets its server finish."""
+"""How a trainer's process tells its parent why it ended."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 from typing import TextIO
-
-import pytest
 
 from umiak.worker.child import Report, TrainerChild
 
@@ -40,12 +36,3 @@ def test_another_error_names_its_place() -> None:
     code, message = _end(work)
     assert code == 1
     assert "words.txt" in message and "test_trainer_child.py" in message
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="schedulers have policies on Linux")
-def test_a_woken_trainer_does_not_push_its_server_aside() -> None:
-    def work(report: Report, stop: object, dots: TextIO) -> None:
-        raise RuntimeError(f"policy {os.sched_getscheduler(0)}")
-
-    assert f"policy {os.SCHED_BATCH} " in _end(work)[1]
-    assert os.sched_getscheduler(0) == os.SCHED_OTHER

@@ -1,21 +1,23 @@
-"""Runs the systems of a workload one after the other, round after round, so that all see the same mood of the machine."""
+"""Lets the systems of a workload run one after the other, round after round, so that all see the same moods of the machine."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from umiak.bench.systems import SYNC_PADDLES, TRAINED, V1_TRAINED, may_be_missing
+from umiak.bench.turns import START_SECONDS, Actor, Failed, Stage
+from umiak.bench.workloads import WORKLOADS, write
 from umiak.errors import UmiakError
 
-START_UP_SECONDS = 240.0
 PADDLE_TRIALS = 2
 """In so many rounds both of Paddle's settings run, then the faster alone."""
 Say = Callable[[str], None]
@@ -32,28 +34,36 @@ class Measured:
 
 def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, say: Say, workers: int = 3) -> Measured:
     measured = Measured(workload, {system: [] for system in systems})
-    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch, Stage() as stage:
         data = Path(scratch)
-        if workload in (*TRAINED, *V1_TRAINED):
-            from umiak.bench.workloads import WORKLOADS, write
-
+        trains = workload in (*TRAINED, *V1_TRAINED)
+        actors: dict[str, Actor] = {}
+        if trains:
             write(WORKLOADS[workload], workers, data)
+            for system in systems:
+                say(f"{workload} {system}: starting")
+                with _or_left_out(measured, system, say):
+                    actors[system] = stage.start(workload, system, workers, data)
         for number in range(rounds):
             for system in [name for name in systems if name in measured.runs and name != slower_paddle(measured)]:
-                result = once(workload, system, seconds, workers, data)
-                if "failed" in result:
-                    say(f"{workload} {system}: {result['failed']}; once more")
-                    result = once(workload, system, seconds, workers, data)
-                if "failed" in result:
-                    if not may_be_missing(system):
-                        raise UmiakError(f"{workload}, {system}: {result['failed']}")
-                    del measured.runs[system]
-                    measured.notes.append(f"{system} was left out: {result['failed']}")
-                    say(f"{workload} {system}: left out, {result['failed']}")
-                    continue
-                measured.runs[system].append(result)
-                say(_line(workload, system, number, rounds, result))
+                with _or_left_out(measured, system, say):
+                    turn = actors[system].turn(seconds) if trains else once(workload, system, seconds, workers, data)
+                    measured.runs[system].append(turn)
+                    say(_line(workload, system, number, rounds, turn))
     return measured
+
+
+@contextlib.contextmanager
+def _or_left_out(measured: Measured, system: str, say: Say) -> Iterator[None]:
+    """Go on without a system that fails, if it is one of those that may be missing."""
+    try:
+        yield
+    except Failed as error:
+        if not may_be_missing(system):
+            raise UmiakError(f"{measured.workload}, {system}: {error}") from None
+        del measured.runs[system]
+        measured.notes.append(f"{system} was left out: {error}")
+        say(f"{measured.workload} {system}: left out, {error}")
 
 
 def slower_paddle(measured: Measured) -> str | None:
@@ -65,22 +75,22 @@ def slower_paddle(measured: Measured) -> str | None:
 
 
 def once(workload: str, system: str, seconds: float, workers: int, data: Path) -> dict[str, Any]:
-    """One run; its result, or {"failed": why}."""
+    """One run of a system that measures itself."""
     with tempfile.TemporaryDirectory(prefix="run-", dir=data) as directory:
         request = {"workload": workload, "system": system, "seconds": seconds, "workers": workers}
         request |= {"data": str(data), "directory": directory}
         command = [sys.executable, "-m", "umiak.bench.once", json.dumps(request)]
-        limit = 3 * seconds + START_UP_SECONDS
+        limit = 3 * seconds + START_SECONDS
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
-            return {"failed": f"no result within {limit:.0f} s"}
+            raise Failed(f"no result within {limit:.0f} s") from None
     lines = done.stdout.splitlines()
-    if lines and lines[-1].startswith("{"):
-        result: dict[str, Any] = json.loads(lines[-1])
-        return result
-    last = (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]
-    return {"failed": f"the run ended without a result: {last}"}
+    result: dict[str, Any] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    if "samples_per_s" not in result:
+        last = (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise Failed(result.get("failed") or f"the run ended without a result: {last}")
+    return result
 
 
 def _line(workload: str, system: str, number: int, rounds: int, result: dict[str, Any]) -> str:

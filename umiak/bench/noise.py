@@ -11,16 +11,17 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watch:
-    """Starts with its creation; counts this process and everything it started, so it belongs to a run's own process."""
+    """Starts with its creation; our own is one process, by default this one, and everything it started."""
 
-    def __init__(self) -> None:
-        self._began, self._busy, self._own = time.monotonic(), busy_seconds(), tree_seconds(os.getpid())
+    def __init__(self, root: int | None = None) -> None:
+        self._root = os.getpid() if root is None else root
+        self._began, self._busy, self._own = time.monotonic(), busy_seconds(), tree_seconds(self._root)
         self.others: float | None = None
 
     def stop(self) -> float:
         """The share of the machine, from 0 to 1, that others had. Call it while the run's processes still live."""
         if self.others is None:
-            own = tree_seconds(os.getpid()) - self._own
+            own = tree_seconds(self._root) - self._own
             spent = busy_seconds() - self._busy - own
             cores = os.cpu_count() or 1
             self.others = max(0.0, spent / (cores * max(time.monotonic() - self._began, 1e-3)))
@@ -35,18 +36,27 @@ def busy_seconds() -> float:
 
 def tree_seconds(root: int) -> float:
     """CPU time of a process, its descendants, and those of them that have ended and were waited for."""
-    parents: dict[int, int] = {}
-    spent: dict[int, float] = {}
+    found = _processes()
+    return sum(seconds for pid, (_, seconds) in found.items() if _descends(pid, root, found))
+
+
+def tree(root: int) -> list[int]:
+    """A process and its descendants, as far as they live."""
+    found = _processes()
+    return [pid for pid in found if _descends(pid, root, found)]
+
+
+def _processes() -> dict[int, tuple[int, float]]:
+    """The parent and the CPU time of every process."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
             fields = path.read_text().rpartition(")")[2].split()
-            pid = int(path.parent.name)
-            parents[pid] = int(fields[1])
-            spent[pid] = sum(map(int, fields[11:15])) / _TICKS
-    return sum(seconds for pid, seconds in spent.items() if _descends(pid, root, parents))
+            found[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / _TICKS
+    return found
 
 
-def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != root:
-        pid = parents[pid]
+def _descends(pid: int, root: int, processes: dict[int, tuple[int, float]]) -> bool:
+    while pid in processes and pid != root:
+        pid = processes[pid][0]
     return pid == root

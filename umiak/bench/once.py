@@ -1,4 +1,4 @@
-"""One run in a process of its own: `python -m umiak.bench.once` with a Run as JSON. Prints the result as its last line."""
+"""One run in a process of its own: `python -m umiak.bench.once` with a Run as JSON. Its result, if any, is its last line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def main(request: dict[str, Any]) -> int:
     except UmiakError as error:
         print(json.dumps({"failed": str(error)}))
         return error.exit_code
-    print(json.dumps({**result, "others": run.watch.stop()}))
+    if result is not None:
+        print(json.dumps({**result, "others": run.watch.stop()}))
     return 0
 
 

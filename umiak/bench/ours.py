@@ -64,44 +64,40 @@ class Endless:
 
 
 class _Enough(BaseException):
-    """Everything is measured: ends the job from inside, past all handlers of errors."""
+    """Ends the job from inside, past all handlers of errors."""
 
 
-def umiak(run: Run) -> dict[str, Any]:
+def umiak(run: Run) -> None:
     """A job of the launcher, with the transport of its own default."""
-    return job(run, Settings(workers=run.workers, save_dir=run.directory / "out"), of_workload(run))
+    job(run, Settings(workers=run.workers, save_dir=run.directory / "out"), of_workload(run))
 
 
-def umiak_async(run: Run) -> dict[str, Any]:
-    return job(run, Settings(workers=run.workers, save_dir=run.directory / "out", mode="async"), of_workload(run))
+def umiak_async(run: Run) -> None:
+    job(run, Settings(workers=run.workers, save_dir=run.directory / "out", mode="async"), of_workload(run))
 
 
-def umiak_tls(run: Run) -> dict[str, Any]:
-    """Over TCP with mutual TLS, as between machines."""
+def umiak_tls(run: Run) -> None:
+    """Over TCP with mutual TLS, as between machines; a trainer and the server of its own worker share one."""
     from umiak.wire import credentials
 
     certificates = run.directory / "tls"
     credentials.write(certificates, run.workers)
     out, port = run.directory / "out", free_ports(run.workers)
     settings = Settings(workers=run.workers, save_dir=out, tls=certificates, transport="tcp", port=port)
-    return job(run, settings, of_workload(run))
+    job(run, settings, of_workload(run))
 
 
-def job(run: Run, settings: Settings, make: Make) -> dict[str, Any]:
+def job(run: Run, settings: Settings, make: Make) -> None:
     from umiak.launch import local
 
-    found: list[dict[str, Any]] = []
-
     def look(event: dict[str, Any]) -> None:
-        if measured := run.measured():
-            found.append(measured)
+        if run.enough:
             raise _Enough
         if event["event"] == "restart":
             raise UmiakError(f"the job restarted during the measurement: {event}")
 
     with contextlib.suppress(_Enough):
         local.train(settings, look, Loaded(Endless(run, make).config()))
-    return found[0]
 
 
 class Traffic:
@@ -145,7 +141,7 @@ class FreeEnd(LocalEnd):
         return self._outcome
 
 
-def limit(run: Run) -> dict[str, Any]:
+def limit(run: Run) -> None:
     """The trainers of a job with one service that costs nothing per worker, so that all but communication is there."""
     import torch
 
@@ -168,4 +164,4 @@ def limit(run: Run) -> dict[str, Any]:
         with Path(os.devnull).open("w") as dots:
             training.run(loaded, Settings(), assignment, lambda event: None, lambda: False, dots)
 
-    return in_processes(run, work)
+    in_processes(run, run.workers, work)

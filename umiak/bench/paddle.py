@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import umiak
 from umiak.bench.run import POLL_SECONDS, Run, free_ports
@@ -39,24 +38,24 @@ def install() -> Path:
     return python.absolute()
 
 
-def sync(run: Run) -> dict[str, Any]:
-    return _job(run, "sync", {"MKL_DEBUG_CPU_TYPE": "5"})
+def sync(run: Run) -> None:
+    _job(run, "sync", {"MKL_DEBUG_CPU_TYPE": "5"})
 
 
-def as_shipped(run: Run) -> dict[str, Any]:
-    return _job(run, "sync", {})
+def as_shipped(run: Run) -> None:
+    _job(run, "sync", {})
 
 
-def asynchronous(run: Run) -> dict[str, Any]:
-    return _job(run, "async", {"MKL_DEBUG_CPU_TYPE": "5"})
+def asynchronous(run: Run) -> None:
+    _job(run, "async", {"MKL_DEBUG_CPU_TYPE": "5"})
 
 
-def dataset(run: Run) -> dict[str, Any]:
+def dataset(run: Run) -> None:
     """Asynchronous with its own reader of text files, which is its fastest way."""
-    return _job(run, "dataset", {"MKL_DEBUG_CPU_TYPE": "5"})
+    _job(run, "dataset", {"MKL_DEBUG_CPU_TYPE": "5"})
 
 
-def _job(run: Run, mode: str, extra: dict[str, str]) -> dict[str, Any]:
+def _job(run: Run, mode: str, extra: dict[str, str]) -> None:
     python = install()
     first = free_ports(2 * run.workers + 1)
     servers = [f"127.0.0.1:{first + number}" for number in range(run.workers)]
@@ -72,7 +71,7 @@ def _job(run: Run, mode: str, extra: dict[str, str]) -> dict[str, Any]:
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CPU_NUM"), "1"),
         "GLOG_v": "0",
     }
-    words = [str(python), "-m", "umiak.bench.paddle_job", run.workload, mode, str(run.workers), str(run.seconds)]
+    words = [str(python), "-m", "umiak.bench.paddle_job", run.workload, mode, str(run.workers)]
     words += [str(run.data.absolute()), str(run.directory.absolute()), str(first + 2 * run.workers)]
 
     @contextlib.contextmanager
@@ -91,12 +90,11 @@ def _job(run: Run, mode: str, extra: dict[str, str]) -> dict[str, Any]:
             processes.enter_context(started("PSERVER", number, endpoint))
         time.sleep(1.0)  # trainers do not wait for servers that are not there yet
         working = [processes.enter_context(started("TRAINER", n, endpoint)) for n, endpoint in enumerate(trainers)]
-        while (found := run.measured()) is None:
+        while not run.enough:
             time.sleep(POLL_SECONDS)
             for number, process in enumerate(working):
                 if process.poll() is not None:
                     raise UmiakError(f"trainer {number} of {run.system} ended: {_last_words(run, number)}")
-        return found
 
 
 def log_path(run: Run, role: str, number: int) -> Path:

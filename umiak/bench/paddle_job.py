@@ -82,7 +82,7 @@ BUILD: dict[str, Build] = {"recommendation": recommendation, "ctr": ctr, "quick_
 
 
 def main(words: list[str]) -> None:
-    name, mode, workers, seconds, where, results, port = words
+    name, mode, workers, where, results, port = words
     paddle.enable_static()
     paddle.seed(1)
     fleet.init(fleet.PaddleCloudRoleMaker(is_collective=False))
@@ -103,11 +103,11 @@ def main(words: list[str]) -> None:
         text = Path(results) / f"data-{trainer}.txt"
         _write_text(text, variables, prepared)
         reader = _reader(text, variables, workload.batch_size)
-        meter = Meter(Path(results), trainer, 1, float(seconds), scale=len(prepared))
+        meter = Meter(Path(results), trainer, 1, scale=len(prepared))
         while True:
             executor.train_from_dataset(program, reader, thread=1, print_period=1_000_000)
             meter.tick()
-    meter = Meter(Path(results), trainer, workload.distinct, float(seconds))
+    meter = Meter(Path(results), trainer, workload.distinct)
     wait = _barrier(trainer, int(workers), int(port)) if mode == "sync" else lambda: None
     pull = _puller()
     for feed in itertools.cycle([_feed(variables, batch) for batch in prepared]):

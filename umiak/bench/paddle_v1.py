@@ -54,12 +54,12 @@ outputs(mse_cost(input=cos_sim(a=movie, b=user, scale=5), label=data_layer(name=
 CONFIGS = {"v1-lr": _LR, "v1-cnn": _CNN, "v1-recommendation": _RECOMMENDATION}
 
 
-def v1(run: Run) -> dict[str, Any]:
-    return job(run, _settings(run), of_v1(run))
+def v1(run: Run) -> None:
+    job(run, _settings(run), of_v1(run))
 
 
-def native(run: Run) -> dict[str, Any]:
-    return job(run, _settings(run), of_native(run))
+def native(run: Run) -> None:
+    job(run, _settings(run), of_native(run))
 
 
 def of_v1(run: Run) -> Make:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -63,31 +62,28 @@ def optimizers(model: nn.Module, wanted: Optimizer, sparse: bool) -> list[torch.
     raise UmiakError(f"the bench knows no torch optimizer for {wanted}")
 
 
-def single(run: Run) -> dict[str, Any]:
-    torch.set_num_threads(os.cpu_count() or 1)
-    for done in _training(run, 0, together=False):
-        if done:
-            break
-    found = run.measured(trainers=1)
-    assert found is not None
-    return found
+def single(run: Run) -> None:
+    def work(trainer: int) -> None:
+        torch.set_num_threads(os.cpu_count() or 1)
+        _train(run, trainer, together=False)
+
+    in_processes(run, 1, work)
 
 
-def ddp(run: Run) -> dict[str, Any]:
+def ddp(run: Run) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 
     def work(trainer: int) -> None:
         torch.set_num_threads(1)
         meeting = f"file://{run.directory.resolve()}/meeting"
         dist.init_process_group("gloo", init_method=meeting, rank=trainer, world_size=run.workers)
-        for _ in _training(run, trainer, together=True):
-            pass
+        _train(run, trainer, together=True)
 
-    return in_processes(run, work)
+    in_processes(run, run.workers, work)
 
 
-def _training(run: Run, trainer: int, together: bool) -> Iterator[bool]:
-    """Train for ever; after every step, whether the meter is done."""
+def _train(run: Run, trainer: int, together: bool) -> None:
+    """Train for ever."""
     build, loss_of, wanted = MODELS[run.workload]
     sparse = run.trained.sparse_gradients
     torch.manual_seed(1)
@@ -105,4 +101,3 @@ def _training(run: Run, trainer: int, together: bool) -> Iterator[bool]:
             step.step()
         loss.item()
         meter.tick()
-        yield meter.done

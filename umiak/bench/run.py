@@ -1,4 +1,4 @@
-"""One measured run of one system: what it is told, and how it waits for the meters of its trainers."""
+"""One run of one system: what it is told, where its trainers note their rounds, and when it ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from umiak.bench.meter import Meter, results
+from umiak.bench.meter import Meter
 from umiak.bench.noise import Watch
+from umiak.bench.turns import enough
 from umiak.bench.workloads import WORKLOADS, Workload, batches
 from umiak.errors import UmiakError
 
@@ -22,7 +23,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Run:
-    """`data` holds the batches, `directory` is this run's own."""
+    """`data` holds the batches, `directory` is this run's own. A system that takes turns runs until it has had `enough`."""
 
     workload: str
     system: str
@@ -40,34 +41,25 @@ class Run:
         return batches(self.trained, workers or self.workers, self.data, trainer)
 
     def meter(self, trainer: int, notes: Callable[[], dict[str, Any]] = dict) -> Meter:
-        return Meter(self.directory, trainer, self.trained.distinct, self.seconds, notes)
+        return Meter(self.directory, trainer, self.trained.distinct, notes)
 
-    def measured(self, trainers: int | None = None) -> dict[str, Any] | None:
-        """The rate over all trainers once every one of them has measured; None before."""
-        parts = results(self.directory, trainers or self.workers)
-        if parts is None:
-            return None
-        self.watch.stop()
-        size = self.trained.batch_size
-        rates = [part.pop("rounds") / part.pop("seconds") for part in parts]
-        return {"samples_per_s": size * sum(rates), "rounds_per_s": sum(rates) / len(rates), **parts[0]}
+    @property
+    def enough(self) -> bool:
+        return enough(self.directory).exists()
 
 
-def in_processes(run: Run, work: Callable[[int], None]) -> dict[str, Any]:
-    """Run `work(trainer)` in forked processes until all have measured, then end them."""
+def in_processes(run: Run, trainers: int, work: Callable[[int], None]) -> None:
+    """Run `work(trainer)` in forked processes until it is enough, then end them."""
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=work, args=(trainer,), daemon=True) for trainer in range(run.workers)]
+    processes = [context.Process(target=work, args=(trainer,), daemon=True) for trainer in range(trainers)]
     for process in processes:
         process.start()
     try:
-        while (found := run.measured()) is None:
+        while not run.enough:
             time.sleep(POLL_SECONDS)
             ended = [number for number, process in enumerate(processes) if not process.is_alive()]
             if ended:
-                raise UmiakError(
-                    f"trainer {ended[0]} of {run.system} ended before it had measured: see what it printed"
-                )
-        return found
+                raise UmiakError(f"trainer {ended[0]} of {run.system} ended: see what it printed")
     finally:
         for process in processes:
             process.kill()

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from umiak.bench import driver, workloads
+from umiak.bench import workloads
 from umiak.bench.driver import Say
-from umiak.errors import UmiakError
+from umiak.bench.turns import Stage
 
 WORKLOADS = ("quick_start", "ctr")
 MEASURED = (1, 2, 3, 6)
@@ -34,7 +34,7 @@ PREDICTED = (10, 30, 100, 300, 1000)
 TOLERANCE = 0.15
 PARALLEL_STEP = 0.05
 
-Case = tuple[str, int, str]
+Case = tuple[int, str]
 """Workload, workers, system."""
 
 
@@ -134,29 +134,35 @@ def _not_negative(rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, flo
 
 def measure(rounds: int, seconds: float, say: Say) -> list[Point]:
     """Every size in every round, so that all see the same moods of the machine."""
-    cases = [(name, workers, system) for name in WORKLOADS for workers in MEASURED for system in ("limit", "umiak")]
+    return [point for name in WORKLOADS for point in _measure(name, rounds, seconds, say)]
+
+
+def _measure(name: str, rounds: int, seconds: float, say: Say) -> list[Point]:
+    cases = list(product(MEASURED, ("limit", "umiak")))
     runs: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
-    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch:
-        for name, workers in product(WORKLOADS, MEASURED):
-            data = Path(scratch, f"{name}-{workers}")
+    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch, Stage() as stage:
+        actors = {}
+        for workers in MEASURED:
+            data = Path(scratch, str(workers))
             data.mkdir()
             workloads.write(workloads.WORKLOADS[name], workers, data)
+            say(f"{name} with {workers} workers: starting")
+            for system in ("limit", "umiak"):
+                actors[workers, system] = stage.start(name, system, workers, data)
         for number in range(rounds):
-            for name, workers, system in cases:
-                result = driver.once(name, system, seconds, workers, Path(scratch, f"{name}-{workers}"))
-                if "failed" in result:
-                    raise UmiakError(f"{name}, {system} with {workers} workers: {result['failed']}")
-                runs[name, workers, system].append(result)
+            for workers, system in cases:
+                result = actors[workers, system].turn(seconds)
+                runs[workers, system].append(result)
                 took, others = 1e3 / result["rounds_per_s"], result["others"]
                 say(
                     f"{name} {system:<6} {workers} workers {number + 1}/{rounds} {took:9.2f} ms a round, others {others:.0%}"
                 )
     took = steady({case: [1 / run["rounds_per_s"] for run in found] for case, found in runs.items()})
     points = []
-    for name, workers, system in cases:
-        alone = runs[name, workers, "limit"][0]
+    for workers, system in cases:
+        alone = runs[workers, "limit"][0]
         size = alone["sent_per_round"] + alone["received_per_round"] if system == "umiak" else 0.0
-        points.append(Point(name, workers, took[name, workers, system], size))
+        points.append(Point(name, workers, took[workers, system], size))
     return points
 
 

@@ -61,6 +61,11 @@ def place(workload: str, system: str) -> tuple[str, str]:
     return _OF[workload][system]
 
 
+def trainers(system: str, workers: int) -> int:
+    """How many processes of a system train, and write down their rounds."""
+    return 1 if system == "torch" else workers
+
+
 def may_be_missing(system: str) -> bool:
     """Whether the bench goes on without it, with a note, where it does not run."""
     return system.startswith("paddle") or system == "umiak-async"

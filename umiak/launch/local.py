@@ -37,6 +37,7 @@ from umiak.worker.supervisor import main as supervise
 
 OnEvent = Callable[[dict[str, Any]], None]
 ENDING_SECONDS = 10.0
+LOOK_SECONDS = 0.25
 
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
@@ -161,7 +162,7 @@ def _coordinate(
                     children[index] = _fork_supervisor(plan, settings, loaded, server)
             if stop.is_set() and not coordinator.stopping:
                 coordinator.stop()
-            server.poll(0.1)
+            server.poll(LOOK_SECONDS)
             coordinator.tick()
         deadline = time.monotonic() + ENDING_SECONDS
         while children and time.monotonic() < deadline:

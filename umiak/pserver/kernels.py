@@ -27,6 +27,12 @@ CHUNK = 2048
 ROW_CHUNK = 256
 """Elements of rows that are updated together."""
 
+LONG_ROW = 64
+"""Rows of so many elements are updated one by one, where they are."""
+
+FEW_AHEAD = 4
+"""How many long rows before its own turn a row is asked for."""
+
 
 @jit
 def _prepare(w: np.ndarray, g: np.ndarray, h: np.ndarray) -> None:
@@ -214,8 +220,8 @@ def step_rows(
     """One step of each of these rows by its summed gradient.
 
     A row is its values and, after them, its slots of state. Half-precision values come as floats in `wide`, one line per
-    row; for a table of float32 `wide` is empty and the values are those in the row. Rows are updated several at a time in
-    buffers that stay in the cache: one formula for many short rows is far faster than one for each.
+    row; for a table of float32 `wide` is empty and the values are those in the row. Short rows are updated several at a time
+    in buffers that stay in the cache: one formula for many of them is far faster than one for each.
     """
     half = wide.size > 0
     width = table.shape[1]
@@ -224,6 +230,16 @@ def step_rows(
     together = max(1, ROW_CHUNK // dim)
     flat = table.reshape(-1)
     grads = g.reshape(-1)
+    if dim >= LONG_ROW and not half:
+        for i in range(rows.size):
+            if i + FEW_AHEAD < rows.size:
+                for offset in range(0, 4 * width, LINE):
+                    prefetch(table, np.int64(rows[i + FEW_AHEAD]), offset)
+            row = flat[np.int64(rows[i]) * width :]
+            state = row[dim:width]
+            s0, s1, s2 = state[:dim], state[dim : 2 * dim], state[2 * dim :]
+            _update(kind, h, row[:dim], grads[i * dim : (i + 1) * dim], s0, s1, s2)
+        return
     w = wide.reshape(-1) if half else np.empty(together * dim, np.float32)
     s0 = np.empty(together * dim if slots > 0 else 0, np.float32)
     s1 = np.empty(together * dim if slots > 1 else 0, np.float32)

@@ -93,7 +93,6 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _let_others_finish()
         stop = threading.Event()
         threading.Thread(target=_listen, args=(control, stop), daemon=True).start()
         stream = logs.setup(log_file)
@@ -117,15 +116,6 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
         with contextlib.suppress(OSError):
             _send(reports, {"event": "ended", "message": message})
         os._exit(code)
-
-
-def _let_others_finish() -> None:
-    """Have this process wait for its turn when it is woken.
-
-    Else a trainer takes the processor from the server whose answer woke it, and the other trainers get theirs later.
-    """
-    with contextlib.suppress(AttributeError, OSError):  # Linux only; a container may forbid it
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _tee(log_file: Path) -> int:

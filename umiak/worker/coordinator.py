@@ -23,6 +23,7 @@ from umiak.worker.failures import RETRY, Failure, cause_of, verdict
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
+PAUSE_SECONDS = 5.0
 WAIT_SECONDS = 600.0
 REMIND_SECONDS = 10.0
 BLAME_SECONDS = 1.5
@@ -78,7 +79,7 @@ class Coordinator:
         self.server: FrameServer
         self._failures: list[Failure] = []
         self._failed_at = self._beaten = self._stalled_at = 0.0
-        self._gathering_since = self._progress = self._reminded = time.monotonic()
+        self._gathering_since = self._progress = self._reminded = self._ticked = time.monotonic()
         self._history: list[Failure] = []
 
     def admit(self, peer: Peer, member: Member) -> None:
@@ -194,6 +195,12 @@ class Coordinator:
     def tick(self) -> None:
         """What time brings: heartbeats, silent workers, failures to judge, workers that never come."""
         now = time.monotonic()
+        if now - self._ticked > PAUSE_SECONDS:
+            # This process was stopped, so perhaps all were: nobody is to blame for what was not said meanwhile.
+            self._progress += now - self._ticked
+            for peer in [worker.peer for worker in self.workers if worker.peer is not None]:
+                peer.heard = now
+        self._ticked = now
         if now - self._beaten > BEAT_SECONDS:
             self._beaten = now
             self._tell_all({"type": "beat"})

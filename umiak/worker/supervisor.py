@@ -35,7 +35,8 @@ StartTrainer = Callable[[dict[str, Any], list[int]], TrainerChild]
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
-TICK_SECONDS = 0.1
+PAUSE_SECONDS = 5.0
+TICK_SECONDS = 0.25
 JOIN_SECONDS = 30.0
 LOG_BYTES = 1500
 ANY_HOST = "*"
@@ -91,7 +92,7 @@ class Supervisor:
 
         `attend` is called every now and then.
         """
-        beat = heard = time.monotonic()
+        beat = heard = looked = time.monotonic()
         try:
             self.say({"type": "here"})
             while True:
@@ -110,6 +111,9 @@ class Supervisor:
                         self.say({"type": "event", "event": event})
                 self._look_after()
                 now = time.monotonic()
+                if now - looked > PAUSE_SECONDS:
+                    heard = now  # this process was stopped, so perhaps all were
+                looked = now
                 if now - beat > BEAT_SECONDS:
                     beat = now
                     self.say({"type": "beat"})
