@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.processes import descendants, wait_until_gone
 from umiak.bench import driver, noise, report, scale, workloads
 from umiak.bench.driver import Measured
-from umiak.bench.meter import Meter, results
+from umiak.bench.meter import Meter, Reading
 from umiak.bench.report import Figure
 from umiak.bench.systems import GROUPS, place, systems
+from umiak.bench.turns import Failed, Stage
 from umiak.cli.main import main as cli
 from umiak.data.columns import Ragged
 
@@ -71,19 +73,59 @@ def test_paddle_is_measured_only_when_asked_for() -> None:
 
 
 def test_a_meter_counts_only_the_steady_state(tmp_path: Path) -> None:
-    meter = Meter(tmp_path, 0, warm_up=2, seconds=0.2, scale=10)
-    for pause in (0.1, 0.1, 0.0):
-        time.sleep(pause)
+    meter, reading = Meter(tmp_path, 0, warm_up=2, notes=lambda: {"bytes": 5}, scale=10), Reading(tmp_path, 0)
+    for _ in range(2):
         meter.tick()
-    assert results(tmp_path, 1) is None
-    while not meter.done:
-        time.sleep(0.01)
+    assert not reading.has_begun
+    for _ in range(11):
+        time.sleep(0.02)
         meter.tick()
-    assert results(tmp_path, 2) is None
-    found = results(tmp_path, 1)
-    assert found is not None
-    assert 0.2 <= found[0]["seconds"] < 0.3
-    assert 10 <= found[0]["rounds"] <= 210
+    assert reading.has_begun and reading.notes() == {"scale": 10, "bytes": 5}
+    assert 0.2 <= reading.span() < 0.4
+    assert reading.rounds_per_s() == pytest.approx(100 / reading.span())
+
+
+def test_what_a_turn_counts_is_whole_rounds_of_that_turn(tmp_path: Path) -> None:
+    meter, reading = Meter(tmp_path, 0, warm_up=0), Reading(tmp_path, 0)
+    meter.tick()
+    time.sleep(0.3)  # held in the middle of a round
+    reading.forget()
+    assert reading.span() == 0
+    for _ in range(3):
+        meter.tick()
+        time.sleep(0.05)
+    assert 0.1 <= reading.span() < 0.2
+    assert reading.rounds_per_s() == pytest.approx(2 / reading.span())
+
+
+DRIVER = """
+import sys, time
+from pathlib import Path
+from umiak.bench.turns import Stage
+from umiak.bench.workloads import WORKLOADS, write
+data = Path(sys.argv[1])
+write(WORKLOADS["quick_start"], 1, data)
+with Stage() as stage:
+    actor = stage.start("quick_start", "umiak", 1, data)
+    print(actor.turn(0.2)["samples_per_s"] > 0, actor.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_held_system_does_not_outlive_its_driver(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", DRIVER, tmp_path], stdout=subprocess.PIPE, text=True) as driving:
+        assert driving.stdout is not None
+        measured, pid = driving.stdout.readline().split()
+        processes = [int(pid), *descendants(int(pid))]
+        assert measured == "True" and len(processes) >= 4
+        assert all(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] == "T" for each in processes)
+        driving.kill()
+    wait_until_gone(processes)
+
+
+def test_a_system_that_ends_is_told_with_what_it_said(tmp_path: Path) -> None:
+    with Stage() as stage, pytest.raises(Failed, match=r"data\.npz"):
+        stage.start("quick_start", "torch", 1, tmp_path)
 
 
 def test_trainers_read_different_batches_of_one_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import torch
 
 from umiak.errors import InputError
 from umiak.pserver.dense import DenseStore
+from umiak.pserver.kernels import LONG_ROW
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.table import Table
 from umiak.spec.optim import (
@@ -104,16 +105,19 @@ def test_dense_values_move_as_torch_moves_them(optimizer: Optimizer, make: Make)
     close(store.values, parameter)
 
 
+@pytest.mark.parametrize("dim", [5, LONG_ROW])
 @pytest.mark.parametrize(("optimizer", "make"), SAME_AS_TORCH, ids=label)
-def test_touched_rows_move_as_torch_moves_parameters_and_others_stay(optimizer: Optimizer, make: Make) -> None:
+def test_touched_rows_move_as_torch_moves_parameters_and_others_stay(
+    optimizer: Optimizer, make: Make, dim: int
+) -> None:
     ids = np.arange(-5, 5)
-    store = table(optimizer)
+    store = table(optimizer, dim)
     rows = store.locate(ids)
     parameters = [torch.nn.Parameter(torch.from_numpy(line.copy())) for line in values(store, ids)]
     reference = make(parameters)
     for step in range(1, 16):
         chosen = np.random.default_rng(step).permutation(9)[:4]
-        grads = normal(step, 4, 5)
+        grads = normal(step, 4, dim)
         store.add(rows[chosen], grads * 2)
         store.step(2, Clock(step, 2 * step, 0))
         reference.zero_grad(set_to_none=True)

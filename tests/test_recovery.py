@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import TINY, alive, children, descendants, kill_tree, snapshot_bytes, start, umiak, wait_until_gone
+from umiak.worker.coordinator import SILENCE_SECONDS
 
 PASSES = 5
 PAUSE = 0.03
@@ -50,6 +52,12 @@ def run_with_kills(out: Path, draw: random.Random, kills: int) -> list[str]:
         if process.returncode == 0:
             return killed
         assert process.returncode == -signal.SIGKILL, f"{killed}\n{out_text}\n{err_text}"
+
+
+def _send(number: int, pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def kill_one(launcher: int, draw: random.Random) -> str:
@@ -92,6 +100,28 @@ def test_a_silent_worker_is_replaced_and_no_byte_changes(tmp_path: Path, undistu
         kill_tree(process.pid)
     assert process.returncode == 0 and "silent" in out
     wait_until_gone([supervisor, *below])
+    assert snapshot_bytes(tmp_path / "run") == undisturbed
+
+
+def test_a_job_that_was_stopped_as_a_whole_goes_on(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    """A container that is paused, a virtual machine that is moved: nobody heard of anybody, and nobody is to blame."""
+    process = start(*map(str, JOB), "--out", tmp_path / "run", pause=PAUSE)
+    try:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "run").glob("pass-*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        _send(signal.SIGSTOP, [process.pid])
+        below = descendants(process.pid)
+        _send(signal.SIGSTOP, below)
+        time.sleep(SILENCE_SECONDS + 1)
+        _send(signal.SIGCONT, [process.pid])
+        time.sleep(1)  # the launcher sees that nobody has said anything
+        _send(signal.SIGCONT, below)
+        out, _ = process.communicate(timeout=90)
+    finally:
+        kill_tree(process.pid)
+    assert process.returncode == 0 and "silent" not in out
     assert snapshot_bytes(tmp_path / "run") == undisturbed
 
 

@@ -59,7 +59,7 @@ def in_processes(run: Run, trainers: int, work: Callable[[int], None]) -> None:
             time.sleep(POLL_SECONDS)
             ended = [number for number, process in enumerate(processes) if not process.is_alive()]
             if ended:
-                raise UmiakError(f"trainer {ended[0]} of {run.system} ended: see what it printed")
+                raise UmiakError(f"trainer {ended[0]} of {run.system} ended")
     finally:
         for process in processes:
             process.kill()

@@ -145,11 +145,12 @@ def _signal_tree(pid: int, number: int) -> None:
 
 
 def _reason(said: Path) -> str:
-    """The last thing a system said: its own account of the failure, or the end of a traceback."""
-    last = next((line for line in reversed(said.read_text(errors="replace").splitlines()) if line.strip()), "")
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(last)["failed"])
-    return last
+    """What a system said last: its own account of a failure, after the end of a traceback that came before it."""
+    lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
+    with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+        account = str(json.loads(lines[-1])["failed"])
+        return f"{account} ({lines[-2]})" if len(lines) > 1 else account
+    return lines[-1] if lines else ""
 
 
 def guard(lines: IO[str]) -> None:

@@ -63,8 +63,8 @@ class Settings:
     output: Path | None = None
 
     workload: str = "all"
-    seconds: float = 10.0
-    rounds: int = 5
+    seconds: float = 1.0
+    rounds: int = 10
     json: Path | None = None
     plot: Path | None = None
     paddle: bool = False
@@ -149,8 +149,8 @@ FLAGS = {
     "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
     "output": Flag("the file to write", ("predict", "export", "show")),
     "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
-    "seconds": Flag("how long each run is measured, after its warm-up", BENCH, minimum=0),
-    "rounds": Flag("how often each system runs; figures are medians", BENCH, minimum=1),
+    "seconds": Flag("how long each turn of a system is measured", BENCH, minimum=0),
+    "rounds": Flag("how many turns each system has; figures are medians", BENCH, minimum=1),
     "json": Flag("a file for the figures", BENCH),
     "plot": Flag("a PNG for the figures", BENCH),
     "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)", BENCH),
