@@ -44,12 +44,15 @@ def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, 
                 say(f"{workload} {system}: starting")
                 with _or_left_out(measured, system, say):
                     actors[system] = stage.start(workload, system, workers, data)
+        slower: str | None = None
         for number in range(rounds):
-            for system in [name for name in systems if name in measured.runs and name != slower_paddle(measured)]:
+            for system in [name for name in systems if name in measured.runs and name != slower]:
                 with _or_left_out(measured, system, say):
                     turn = actors[system].turn(seconds) if trains else once(workload, system, seconds, workers, data)
                     measured.runs[system].append(turn)
                     say(_line(workload, system, number, rounds, turn))
+            if slower is None and (slower := slower_paddle(measured)) is not None:
+                actors[slower].close()
     return measured
 
 

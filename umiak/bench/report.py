@@ -48,8 +48,11 @@ class Figure:
 def figures(measured: Measured) -> list[Figure]:
     rates = {system: [run["samples_per_s"] for run in runs] for system, runs in measured.runs.items() if runs}
     paddles = [name for name in rates if name.startswith("paddle")]
-    sync = max((name for name in paddles if name in SYNC_PADDLES), key=lambda name: median(rates[name]), default=None)
-    best = max(paddles, key=lambda name: median(rates[name]), default=None)
+    # The slower of its two settings had its turns in two rounds only, which may have been fast ones for everybody.
+    settings = [name for name in paddles if name in SYNC_PADDLES]
+    sync = max(settings, key=lambda name: (len(rates[name]), median(rates[name])), default=None)
+    others = [name for name in paddles if name == sync or name not in SYNC_PADDLES]
+    best = max(others, key=lambda name: median(rates[name]), default=None)
     return [
         Figure(
             workload=measured.workload,

@@ -29,6 +29,7 @@ TURN_SECONDS = 60.0
 """A turn may take so much longer than it should, until every trainer has ended two rounds."""
 ENDING_SECONDS = 20.0
 LOOK_SECONDS = 0.02
+LEAST_GB = 1.5
 
 
 class Failed(UmiakError):
@@ -57,6 +58,10 @@ class Stage:
 
     def start(self, workload: str, system: str, workers: int, data: Path) -> Actor:
         """Start a system, wait until it is in its steady state and hold it."""
+        if (left := available_gb()) < LEAST_GB:
+            raise Failed(
+                f"{left:.1f} GB of memory are left, and all systems of a workload are in it at once: free some"
+            )
         actor = Actor(workload, system, workers, data)
         self._actors.append(actor)
         assert self._guard.stdin is not None
@@ -113,13 +118,14 @@ class Actor:
 
     def close(self) -> None:
         """Tell it that it is enough; end what does not end by itself."""
-        with contextlib.suppress(OSError):
+        if self._process.poll() is None:
             enough(self._directory).touch()
-        self._signal(signal.SIGCONT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(ENDING_SECONDS)
-        self._signal(signal.SIGKILL)
-        self._process.wait()
+            self._signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_SECONDS)
+        if self._process.poll() is None:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _look(self, deadline: float, late: str) -> None:
@@ -136,6 +142,12 @@ class Actor:
 def enough(directory: Path) -> Path:
     """The file that tells a system to end."""
     return directory / "enough"
+
+
+def available_gb() -> float:
+    """Memory that this machine can still give."""
+    line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
+    return int(line.split()[1]) / 1e6
 
 
 def _signal_tree(pid: int, number: int) -> None:
