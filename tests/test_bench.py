@@ -155,8 +155,9 @@ def planted(costs: scale.Costs, workers: tuple[int, ...], error: float = 0.0) ->
     for workload, size in (("ctr", 8e6), ("quick_start", 9e4)):
         for count in workers:
             for bytes_ in (0.0, size):
-                seconds = costs.here(workload, count, bytes_) * (1 + error * draw.uniform(-1, 1))
-                points.append(scale.Point(workload, count, seconds, bytes_))
+                messages = count if workload == "ctr" else 1
+                seconds = costs.here(workload, count, bytes_, messages) * (1 + error * draw.uniform(-1, 1))
+                points.append(scale.Point(workload, count, seconds, bytes_, messages))
     return points
 
 

@@ -104,12 +104,13 @@ class Traffic:
     """What a trainer would have sent and received."""
 
     def __init__(self) -> None:
-        self.rounds = self.sent = self.received = 0
+        self.rounds = self.messages = self.sent = self.received = 0
 
     def per_round(self) -> dict[str, Any]:
         if not self.rounds:
             return {}
-        return {"sent_per_round": self.sent / self.rounds, "received_per_round": self.received / self.rounds}
+        counted = {"messages": self.messages, "sent": self.sent, "received": self.received}
+        return {f"{name}_per_round": count / self.rounds for name, count in counted.items()}
 
 
 class FreeEnd(LocalEnd):
@@ -132,6 +133,7 @@ class FreeEnd(LocalEnd):
     ) -> None:
         self._outcome, self._dense = Outcome(round_id, samples, Flags.NONE, cost), 1
         self._traffic.rounds += self._counts_rounds
+        self._traffic.messages += 1
         self._traffic.sent += sum(part.nbytes for part in (*ids, dense, *rows))
 
     def receive(self, parts: Arrays) -> Outcome:

@@ -1,11 +1,11 @@
 """How speed grows with workers: measures some here, fits the cost of a round, and predicts many on machines of their own.
 
 The model. A round of one worker costs CPU time: `compute` (its own batch), `per_byte` for what its trainer sends and
-receives, `per_message` for each of its exchanges, one per server, counted with the server's side, and `per_round` for
-taking part in an exchange at all: waiting, waking up, one update. Here n workers share the cores, and one worker alone
-keeps `parallel` cores busy, since the next batch is prepared meanwhile. So a round of n takes
+receives, `per_message` for each of its exchanges, one per server that holds a part of the model, counted with the server's
+side, and `per_round` for taking part in an exchange at all: waiting, waking up, one update. Here n workers share the cores,
+and one worker alone keeps `parallel` cores busy, since the next batch is prepared meanwhile. So a round of n takes
 
-    n · (compute + per_byte · bytes + per_message · n + per_round) / min(cores, parallel · n)
+    n · (compute + per_byte · bytes + per_message · messages + per_round) / min(cores, parallel · n)
 
 The limit runs have compute alone, which tells it apart from bytes; two workloads with few and many bytes tell bytes from
 messages. Errors count relative to the measured time, or slow workloads would decide alone.
@@ -35,17 +35,18 @@ TOLERANCE = 0.15
 PARALLEL_STEP = 0.05
 
 Case = tuple[int, str]
-"""Workload, workers, system."""
+"""Workers, system."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Seconds a round takes; bytes are those one trainer sends and receives in it, 0 in a limit run."""
+    """Seconds a round takes; bytes are those one trainer sends and receives in it, 0 in a limit run, with so many servers."""
 
     workload: str
     workers: int
     seconds: float
     bytes: float
+    messages: float
 
     @property
     def communicates(self) -> bool:
@@ -63,13 +64,13 @@ class Costs:
     per_round: float
     cores: int
 
-    def exchange(self, workers: int, bytes_: float) -> float:
+    def exchange(self, messages: float, bytes_: float) -> float:
         """CPU seconds of one worker's part in the exchange of a round."""
-        return self.per_byte * bytes_ + self.per_message * workers + self.per_round
+        return self.per_byte * bytes_ + self.per_message * messages + self.per_round
 
-    def here(self, workload: str, workers: int, bytes_: float) -> float:
+    def here(self, workload: str, workers: int, bytes_: float, messages: float) -> float:
         """Seconds of a round of so many workers on this machine."""
-        work = self.compute[workload] + (self.exchange(workers, bytes_) if bytes_ else 0.0)
+        work = self.compute[workload] + (self.exchange(messages, bytes_) if bytes_ else 0.0)
         return workers * work / min(self.cores, self.parallel[workload] * workers)
 
     def apart(self, workload: str, workers: int, bytes_: float, network: Network) -> float:
@@ -113,7 +114,7 @@ def fit(points: Sequence[Point], cores: int) -> Costs:
 def _weights(point: Point, names: Sequence[str], parallel: float, cores: int) -> list[float]:
     """What each cost contributes to a point's time, as a share of the time measured."""
     share = point.workers / min(cores, parallel * point.workers) / point.seconds
-    exchange = [point.bytes, float(point.workers), 1.0] if point.communicates else [0.0, 0.0, 0.0]
+    exchange = [point.bytes, point.messages, 1.0] if point.communicates else [0.0, 0.0, 0.0]
     return [share * weight for weight in (*(float(point.workload == name) for name in names), *exchange)]
 
 
@@ -162,7 +163,7 @@ def _measure(name: str, rounds: int, seconds: float, say: Say) -> list[Point]:
     for workers, system in cases:
         alone = runs[workers, "limit"][0]
         size = alone["sent_per_round"] + alone["received_per_round"] if system == "umiak" else 0.0
-        points.append(Point(name, workers, took[workers, system], size))
+        points.append(Point(name, workers, took[workers, system], size, alone["messages_per_round"]))
     return points
 
 
@@ -177,7 +178,7 @@ def steady(times: Mapping[Case, Sequence[float]]) -> dict[Case, float]:
 def check(points: Sequence[Point], costs: Costs) -> list[tuple[Point, float]]:
     """What was measured but not fitted, beside the prediction for it."""
     held_out = [point for point in points if point.workers not in FITTED and point.communicates]
-    return [(point, costs.here(point.workload, point.workers, point.bytes)) for point in held_out]
+    return [(point, costs.here(point.workload, point.workers, point.bytes, point.messages)) for point in held_out]
 
 
 def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes: dict[str, int]) -> str:
@@ -193,7 +194,7 @@ def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes:
     lines += ["", "workload      workers    measured   predicted      error"]
     for point in points:
         if point.communicates:
-            predicted = costs.here(point.workload, point.workers, point.bytes)
+            predicted = costs.here(point.workload, point.workers, point.bytes, point.messages)
             error = predicted / point.seconds - 1
             kind = "" if point.workers in FITTED else f"  not fitted; at most {TOLERANCE:.0%} is asked for"
             lines.append(
