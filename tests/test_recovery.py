@@ -54,6 +54,13 @@ def run_with_kills(out: Path, draw: random.Random, kills: int) -> list[str]:
         assert process.returncode == -signal.SIGKILL, f"{killed}\n{out_text}\n{err_text}"
 
 
+def _wait_for_a_pass(out: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not list(out.glob("pass-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def _send(number: int, pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -86,15 +93,11 @@ def test_kill_9_at_random_moments_changes_no_byte(tmp_path: Path, undisturbed: d
 def test_a_silent_worker_is_replaced_and_no_byte_changes(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     process = start(*map(str, JOB), "--out", tmp_path / "run", pause=PAUSE)
     try:
-        deadline = time.monotonic() + 60
-        while not list((tmp_path / "run").glob("pass-*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        _wait_for_a_pass(tmp_path / "run")
         supervisor = children(process.pid)[-1]
         os.kill(supervisor, signal.SIGSTOP)
         below = descendants(supervisor)
-        for pid in below:
-            os.kill(pid, signal.SIGSTOP)
+        _send(signal.SIGSTOP, below)
         out, _ = process.communicate(timeout=90)
     finally:
         kill_tree(process.pid)
@@ -107,10 +110,7 @@ def test_a_job_that_was_stopped_as_a_whole_goes_on(tmp_path: Path, undisturbed: 
     """A container that is paused, a virtual machine that is moved: nobody heard of anybody, and nobody is to blame."""
     process = start(*map(str, JOB), "--out", tmp_path / "run", pause=PAUSE)
     try:
-        deadline = time.monotonic() + 60
-        while not list((tmp_path / "run").glob("pass-*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        _wait_for_a_pass(tmp_path / "run")
         _send(signal.SIGSTOP, [process.pid])
         below = descendants(process.pid)
         _send(signal.SIGSTOP, below)
