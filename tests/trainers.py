@@ -6,26 +6,34 @@ Threads share torch's random state, so models used here draw their first values 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import functools
 import json
+import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from umiak.pserver import warm
 from umiak.pserver.process import ServerOptions
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.trainer.output import check_output
 from umiak.trainer.run import Assignment, ServiceAddress, run
+from umiak.worker.forked import warm_up
 
+MOST_SECONDS = 120
 DENSE_ONLY, ROWS_ONLY, BOTH = (True, False), (False, True), (True, True)
 
 
@@ -44,6 +52,36 @@ class Server:
         self.process.stdin.flush()
         assert json.loads(self.process.stdout.readline()) == {"ready": True}
 
+    def run(self, trainer: Callable[[int], None]) -> None:
+        """Run every trainer in a thread. One that fails ends the others, which would wait for it for ever."""
+        results: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+        def work(index: int) -> None:
+            try:
+                trainer(index)
+                results.put(None)
+            except BaseException as error:
+                results.put(error)
+
+        # Daemons: one that hangs must not keep the test, or the interpreter, from ending.
+        threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(self.trainers)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in threads:
+                if (error := results.get(timeout=MOST_SECONDS)) is not None:
+                    raise error
+        except BaseException as error:
+            if isinstance(error, queue.Empty):
+                faulthandler.dump_traceback(sys.__stderr__)
+                self.process.send_signal(signal.SIGUSR1)  # its stacks too
+                time.sleep(1)
+            self.process.kill()
+            raise
+        finally:
+            for thread in threads:
+                thread.join(10)
+
 
 @contextlib.contextmanager
 def server(trainers: int, services: tuple[tuple[bool, bool], ...] = (DENSE_ONLY, BOTH)) -> Iterator[Server]:
@@ -57,6 +95,13 @@ def server(trainers: int, services: tuple[tuple[bool, bool], ...] = (DENSE_ONLY,
             running.process.stdin.close()
     finally:
         shutil.rmtree(directory)
+
+
+@functools.cache
+def load_kernels() -> None:
+    """Once, by one thread: numba can fail when several of them meet a type that it has not seen."""
+    warm.main()
+    warm_up()
 
 
 def train(config: Config | Loaded, out: Path | None, on: Server | None = None, **settings: Any) -> list[dict[str, Any]]:
@@ -73,13 +118,12 @@ def train(config: Config | Loaded, out: Path | None, on: Server | None = None, *
     if out is not None:
         check_output(chosen)
     threads = torch.get_num_threads()
+    load_kernels()
     try:
         if on is None:
             trainer(0, 1)
         else:
-            with ThreadPoolExecutor(on.trainers) as pool:
-                for done in [pool.submit(trainer, index, on.trainers) for index in range(on.trainers)]:
-                    done.result()
+            on.run(lambda index: trainer(index, on.trainers))
     finally:
         torch.set_num_threads(threads)
     return events
