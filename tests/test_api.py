@@ -21,6 +21,7 @@ from torch import nn
 
 import umiak
 from tests.processes import TINY, alive, descendants, kill_tree, wait_until_gone
+from tests.trainers import no_collection
 from tests.trainers import train as train_here
 from umiak.data import Columns, provider
 from umiak.errors import InputError, RetryError
@@ -235,7 +236,7 @@ def test_trainers_in_loops_of_their_own_join_through_a_server(tmp_path: Path, po
         ) as job:
             own_loop(job)
 
-    with ThreadPoolExecutor(2) as pool:
+    with no_collection(), ThreadPoolExecutor(2) as pool:
         list(pool.map(trainer, range(2)))
     train_here(config(batch_size=20), tmp_path / "alone", num_passes=2)
     joined, alone = (umiak.load(tmp_path / name, config()) for name in ("joined", "alone"))
@@ -250,7 +251,7 @@ def test_a_loop_that_fails_leaves_the_server_to_the_next(port: int) -> None:
                     raise ZeroDivisionError
                 job.step(torch.tensor(1.0))
 
-    with ThreadPoolExecutor(2) as pool:
+    with no_collection(), ThreadPoolExecutor(2) as pool:
         first, second = [pool.submit(trainer, index) for index in range(2)]
         assert isinstance(second.exception(), ZeroDivisionError)
         assert isinstance(first.exception(), RetryError) and "trainer 1 was lost" in str(first.exception())

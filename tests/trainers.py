@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import functools
+import gc
 import json
 import queue
 import shutil
@@ -65,12 +66,13 @@ class Server:
 
         # Daemons: one that hangs must not keep the test, or the interpreter, from ending.
         threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(self.trainers)]
-        for thread in threads:
-            thread.start()
         try:
-            for _ in threads:
-                if (error := results.get(timeout=MOST_SECONDS)) is not None:
-                    raise error
+            with no_collection():
+                for thread in threads:
+                    thread.start()
+                for _ in threads:
+                    if (error := results.get(timeout=MOST_SECONDS)) is not None:
+                        raise error
         except BaseException as error:
             if isinstance(error, queue.Empty):
                 faulthandler.dump_traceback(sys.__stderr__)
@@ -95,6 +97,20 @@ def server(trainers: int, services: tuple[tuple[bool, bool], ...] = (DENSE_ONLY,
             running.process.stdin.close()
     finally:
         shutil.rmtree(directory)
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """For threads that use torch's random numbers: a collection of garbage can let them wait for each other for ever.
+
+    torch makes the tensor of get_rng_state under a lock. If garbage is collected there, its finalizers can hand the interpreter
+    to another thread, which keeps it while it waits for that lock.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @functools.cache
