@@ -103,7 +103,8 @@ class Actor:
             reading.forget()
         watch, began = Watch(self.pid), time.monotonic()
         self._signal(signal.SIGCONT)
-        while time.monotonic() - began < seconds or any(reading.span() < seconds for reading in self._readings):
+        time.sleep(seconds)  # who looks meanwhile takes a core away from those who are measured
+        while any(reading.span() < seconds for reading in self._readings):
             self._look(began + seconds + TURN_SECONDS, f"no two rounds within {seconds + TURN_SECONDS:.0f} s")
         others = watch.stop()
         self._signal(signal.SIGSTOP)

@@ -16,7 +16,7 @@ import numpy as np
 
 from umiak.bench.run import Run, free_ports
 from umiak.wire import credentials, hello
-from umiak.wire.address import Address, listen
+from umiak.wire.address import Address, listen, widen
 from umiak.wire.frames import Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
@@ -78,7 +78,7 @@ def _frames(run: Run, address: Address, certificates: Path | None) -> dict[str, 
 
 
 def bare(run: Run) -> dict[str, Any]:
-    """Unix sockets and nothing around them: no framing, no checks, the size known to both."""
+    """Unix sockets with room for a message, and nothing around them: no framing, no checks, the size known to both."""
     path = str(run.directory / "socket")
     size = SIZES[run.workload]
     listener = socket.socket(socket.AF_UNIX)
@@ -87,6 +87,7 @@ def bare(run: Run) -> dict[str, Any]:
 
     def serve() -> None:
         sock, _ = listener.accept()
+        widen(sock)
         buffer = memoryview(bytearray(size))
         while _receive(sock, buffer):
             sock.sendall(buffer)
@@ -95,6 +96,7 @@ def bare(run: Run) -> dict[str, Any]:
         body, answer = bytes(size), memoryview(bytearray(size))
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(path)
+            widen(sock)
 
             def trip() -> None:
                 sock.sendall(body)
