@@ -20,8 +20,8 @@ class WideAndDeep(nn.Module):
         self.wide = umiak.nn.SparseEmbedding(1, ctr.IDS, bag="sum")
         self.embedding = umiak.nn.SparseEmbedding(DIM, ctr.IDS, dtype=umiak.config_arg("rows", "float32"))
         self.deep = nn.Sequential(
-            *(umiak.nn.Linear(ctr.FEATURES * DIM + ctr.DENSE, 400), nn.ReLU()),
-            *(nn.Linear(400, 400), nn.ReLU()),
+            *(umiak.nn.Linear(ctr.FEATURES * DIM + ctr.DENSE, 400), nn.ReLU(inplace=True)),
+            *(nn.Linear(400, 400), nn.ReLU(inplace=True)),
             nn.Linear(400, 1),
         )
 

@@ -55,7 +55,7 @@ class Clicks(nn.Module):
         super().__init__()
         self.rows = SparseEmbedding(16, ctr.IDS)
         sizes = (ctr.FEATURES * 16 + ctr.DENSE, 400, 400, 400)
-        hidden = [part for i in range(3) for part in (Linear(sizes[i], sizes[i + 1]), nn.ReLU())]
+        hidden = [part for i in range(3) for part in (Linear(sizes[i], sizes[i + 1]), nn.ReLU(inplace=True))]
         self.layers = nn.Sequential(*hidden, nn.Linear(400, 1))
 
     def forward(self, batch: Batch) -> Tensor:
