@@ -7,6 +7,7 @@ checkpoint if they say so.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
 from umiak.pserver.asynchronous import AsyncService, service_for
 from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.seats import LONG_SECONDS, Seats
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import write_apart
 from umiak.wire.frames import Frame, FrameError, Kind
@@ -37,6 +39,7 @@ class Endpoint:
         self.arriving: dict[int, Peer] = {}
         """Trainers of the next job: they came while some of the last one's had not left yet."""
         self.early: list[tuple[Peer, Frame]] = []
+        self.seats = Seats()
         self.reset()
 
     def reset(self) -> None:
@@ -46,6 +49,9 @@ class Endpoint:
         self.finished: set[int] = set()
         self.waiting: list[tuple[Peer, Callable[[], None]]] = []
         self.boundary = False
+        self.seats.leave()
+        self.began = 0.0
+        """When the round began; 0 before the first."""
         self.blobs: dict[int, np.ndarray] = {}
         early, self.early = self.early, []
         for peer, frame in early:
@@ -141,6 +147,7 @@ class Endpoint:
     def _fetch(self, peer: Peer, frame: Frame) -> None:
         service = self.service
         trainer = trainer_of(peer)
+        self.seats.leave()
         how, dense = FETCH_HEAD.unpack_from(frame.head)
         if how not in Fetch._value2member_map_:
             raise FrameError(f"a FETCH of unknown kind {how} from {peer}")
@@ -192,6 +199,8 @@ class Endpoint:
             self._answer(peer, service, service.apply(trainer, part))
         elif service.contribute(trainer, round_id, part):
             self._complete(service)
+        elif self.seats.taken:
+            self.seats.wait(peer.pid, [self.peers[other].pid for other in service.missing() if other in self.peers])
 
     def _complete(self, service: Service) -> None:
         outcome = service.finish()
@@ -200,8 +209,18 @@ class Endpoint:
         if Flags.OUT_OF_DATA in outcome.flags:
             log.info("======== Batch=%d pass END=======", outcome.round + 1)
         head = self._reply(outcome)
+        self._seat(service, outcome)
         for trainer, peer in sorted(self.peers.items()):
             self.server.send(peer, Kind.REPLY, head, [service.dense.values, *service.rows(trainer)])
+
+    def _seat(self, service: Service, outcome: Outcome) -> None:
+        """One service of a job seats its trainers for the round that begins, if the last one was long."""
+        now, began = time.monotonic(), self.began
+        self.began = now
+        if outcome.flags or now - began < LONG_SECONDS:
+            self.seats.leave()
+        elif service.spec.index == 0 and began:
+            self.seats.take([peer.pid for _, peer in sorted(self.peers.items())])
 
     def _answer(self, peer: Peer, service: AsyncService, outcome: Outcome) -> None:
         self._log_round(service, outcome.round)

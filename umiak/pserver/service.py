@@ -102,6 +102,10 @@ class Service:
             self._summed += 1
         return self._summed == self.spec.trainers
 
+    def missing(self) -> list[int]:
+        """The trainers whose part of the round is not there yet."""
+        return [trainer for trainer, part in enumerate(self._parts) if part is None]
+
     def _add(self, trainer: int, part: Contribution) -> None:
         if not part.samples:
             return

@@ -11,6 +11,7 @@ import logging
 import selectors
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -38,6 +39,8 @@ GREETING_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """How often to look for peers whose time is up."""
 MAX_STRANGERS = 512
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group at the other end of a unix socket."""
 log = logging.getLogger("umiak.wire")
 
 
@@ -101,6 +104,13 @@ class Peer:
                 middle = " in the middle of a frame" if self._end else ""
                 raise ConnectionResetError(f"the connection was closed{middle}")
             self._end += count
+
+    @property
+    def pid(self) -> int:
+        """The process at the other end; 0 if it cannot be told, as that of another machine."""
+        if self.sock.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+            return 0
+        return _CREDENTIALS.unpack(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
 
     @property
     def read_ahead(self) -> bool:

@@ -1,0 +1,131 @@
+"""More trainers than cores: which core each of them computes on, in real processes and in a real job."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import umiak
+from umiak.data import Columns
+from umiak.pserver.seats import LONG_SECONDS, Seats, choose
+from umiak.wire.server import Peer
+
+CORES = os.sched_getaffinity(0)
+FIRST = min(CORES)
+
+
+@pytest.fixture
+def processes() -> Iterator[list[int]]:
+    """One more than there are cores."""
+    started = [
+        subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(len(CORES) + 1)
+    ]
+    yield [process.pid for process in started]
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def seats_of(processes: list[int]) -> list[set[int]]:
+    return [os.sched_getaffinity(pid) for pid in processes]
+
+
+def test_the_core_of_one_that_waits_goes_to_one_of_two_that_share_another() -> None:
+    assert choose(1, {7: 0, 8: 0}) in (7, 8)
+    assert choose(1, {7: 0, 8: 1}) is None
+    assert choose(1, {7: 0, 8: 0, 9: 1}) is None
+    assert choose(1, {7: 0, 8: 0, 9: 0, 10: 1}) in (7, 8, 9)
+    assert choose(1, {}) is None
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_a_round_seats_everybody_and_its_end_frees_them(processes: list[int]) -> None:
+    seats = Seats()
+    seats.take(processes)
+    assert {core for [core] in seats_of(processes)} == CORES
+    assert seats_of(processes)[0] == seats_of(processes)[-1] == {FIRST}
+    seats.wait(processes[1], [processes[0], *processes[2:]])
+    assert seats_of(processes)[0] != seats_of(processes)[-1]
+    seats.take(processes)
+    assert seats_of(processes)[0] == seats_of(processes)[-1] == {FIRST}
+    seats.leave()
+    assert seats_of(processes) == [CORES] * len(processes)
+
+
+def test_a_core_for_each_needs_no_seats(processes: list[int]) -> None:
+    seats = Seats()
+    seats.take(processes[1:])
+    assert not seats.taken and seats_of(processes) == [CORES] * len(processes)
+
+
+def test_who_was_told_where_to_run_stays_there(processes: list[int]) -> None:
+    os.sched_setaffinity(processes[0], {FIRST})
+    expected = seats_of(processes)
+    if len(CORES) > 1:
+        Seats().take(processes)
+        assert seats_of(processes) == expected
+
+
+def test_one_that_has_ended_frees_the_others(processes: list[int]) -> None:
+    seats = Seats()
+    seats.take(processes)
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    seats.take([*processes[1:], gone.pid])
+    assert not seats.taken and seats_of(processes) == [CORES] * len(processes)
+
+
+def test_threads_of_one_process_have_no_seats() -> None:
+    seats = Seats()
+    seats.take([os.getpid()] * (len(CORES) + 1))
+    assert not seats.taken and os.sched_getaffinity(0) == CORES
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_trainers_of_a_job_have_seats_in_long_rounds_and_none_in_a_test(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+
+    class Slow(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope = nn.Parameter(torch.zeros(1))
+
+        def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+            time.sleep(2 * LONG_SECONDS)
+            with seen.open("a") as file:
+                cores = len(os.sched_getaffinity(0))
+                file.write(f"{'train' if self.training else 'test'} {cores}\n")
+            return self.slope * batch["x"]
+
+    workers, rounds = len(CORES) + 1, 6
+    data = Columns({"x": np.ones(workers * rounds, np.float32)})
+    config = umiak.Config(
+        model=Slow,
+        train=data,
+        test=data,
+        loss=lambda output, batch: (output - batch["x"]).square().mean(),
+        optimizer=umiak.SGD(0.1),
+        batch_size=1,
+    )
+    umiak.train(config, workers=workers, passes=1, out=tmp_path / "out", quiet=True)
+    lines = seen.read_text().split("\n")
+    # How long a round takes is known from the end of the first to that of the second.
+    assert lines.count("train 1") == workers * (rounds - 2)
+    assert lines.count("test 1") == 0 and lines.count(f"test {len(CORES)}") == workers * rounds
+
+
+def test_a_peer_on_this_machine_has_a_process_and_one_elsewhere_has_none() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.socket() as elsewhere:
+        assert Peer(ours, "this machine", 0).pid == os.getpid()
+        assert Peer(elsewhere, "127.0.0.1:1", 0).pid == 0
