@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,9 +15,10 @@ import torch
 from torch import nn
 
 import umiak
+from umiak.bench.run import free_ports
 from umiak.data import Columns
 from umiak.pserver.seats import LONG_SECONDS, Seats, choose
-from umiak.wire.server import Peer
+from umiak.wire import hello
 
 CORES = os.sched_getaffinity(0)
 FIRST = min(CORES)
@@ -92,7 +92,8 @@ def test_threads_of_one_process_have_no_seats() -> None:
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
-def test_trainers_of_a_job_have_seats_in_long_rounds_and_none_in_a_test(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+def test_trainers_of_a_job_have_seats_in_long_rounds_and_none_in_a_test(tmp_path: Path, transport: str) -> None:
     seen = tmp_path / "seen"
 
     class Slow(nn.Module):
@@ -117,15 +118,18 @@ def test_trainers_of_a_job_have_seats_in_long_rounds_and_none_in_a_test(tmp_path
         optimizer=umiak.SGD(0.1),
         batch_size=1,
     )
-    umiak.train(config, workers=workers, passes=1, out=tmp_path / "out", quiet=True)
+    where = {"transport": transport, "port": free_ports(workers)} if transport == "tcp" else {}
+    umiak.train(config, workers=workers, passes=1, out=tmp_path / "out", quiet=True, **where)
     lines = seen.read_text().split("\n")
     # How long a round takes is known from the end of the first to that of the second.
     assert lines.count("train 1") == workers * (rounds - 2)
     assert lines.count("test 1") == 0 and lines.count(f"test {len(CORES)}") == workers * rounds
 
 
-def test_a_peer_on_this_machine_has_a_process_and_one_elsewhere_has_none() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs, socket.socket() as elsewhere:
-        assert Peer(ours, "this machine", 0).pid == os.getpid()
-        assert Peer(elsewhere, "127.0.0.1:1", 0).pid == 0
+def test_a_process_is_known_where_its_id_means_the_same_and_nowhere_else() -> None:
+    name = hello.process()
+    assert hello.process_id(name) == os.getpid()
+    boot, namespace, number = name.split(":")
+    for other in (f"{boot}x:{namespace}:{number}", f"{boot}:1:{number}", f"{boot}:{namespace}:-1", "", "1", "::1"):
+        assert hello.process_id(other) == 0
+    assert hello.process_id(f"{boot}:{namespace}:{2**63}") == 0

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import ssl
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError, RetryError, described
@@ -21,6 +23,7 @@ from umiak.wire.frames import Channel, FrameError, Kind
 
 ROLES = ("trainer", "worker")
 ANSWER_SECONDS = 30.0
+PROCESS_ID = re.compile("[0-9]{1,7}")
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,22 @@ class Member:
 
     def __str__(self) -> str:
         return f"{self.role} {self.index} of job {self.job!r}, generation {self.generation}"
+
+
+def process() -> str:
+    """This process, named so that whoever sees the processes of this machine by the same ids knows it, and nobody else."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}:{os.getpid()}"
+    except OSError:
+        return ""
+
+
+def process_id(name: str) -> int:
+    """The id of the process that calls itself so; 0 if it cannot be told, as that of one on another machine."""
+    where, _, number = name.rpartition(":")
+    here = process().rpartition(":")[0]
+    return int(number) if here and where == here and PROCESS_ID.fullmatch(number) else 0
 
 
 def challenge() -> bytes:
@@ -95,7 +114,8 @@ def _greet(channel: Channel, member: Member, token: bytes) -> None:
         if isinstance(error.__cause__, ssl.SSLError):
             raise distrust(channel.peer, error.__cause__) from None
         raise RetryError(f"{error} before it said anything: is it a umiak server, and does it use --tls?") from None
-    channel.send(Kind.HELLO, {**asdict(member), "version": frames.VERSION, "proof": proof(token, nonce, member)})
+    greeting = {**asdict(member), "version": frames.VERSION, "proof": proof(token, nonce, member), "process": process()}
+    channel.send(Kind.HELLO, greeting)
     frame = channel.receive()
     if frame.kind is not Kind.WELCOME:
         raise described(frame.json())

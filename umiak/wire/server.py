@@ -11,7 +11,6 @@ import logging
 import selectors
 import socket
 import ssl
-import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -39,8 +38,6 @@ GREETING_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """How often to look for peers whose time is up."""
 MAX_STRANGERS = 512
-_CREDENTIALS = struct.Struct("3i")
-"""Process, user and group at the other end of a unix socket."""
 log = logging.getLogger("umiak.wire")
 
 
@@ -62,6 +59,8 @@ class Peer:
         self.sock, self.name, self.port = sock, name, port
         self.tls = isinstance(sock, ssl.SSLSocket)
         self.member: Member | None = None
+        self.pid = 0
+        """The process at the other end; 0 if it cannot be told, as on another machine."""
         self.nonce = hello.challenge()
         self.limit = HELLO_LIMIT
         self.since = time.monotonic()
@@ -104,13 +103,6 @@ class Peer:
                 middle = " in the middle of a frame" if self._end else ""
                 raise ConnectionResetError(f"the connection was closed{middle}")
             self._end += count
-
-    @property
-    def pid(self) -> int:
-        """The process at the other end; 0 if it cannot be told, as that of another machine."""
-        if self.sock.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
-            return 0
-        return _CREDENTIALS.unpack(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
 
     @property
     def read_ahead(self) -> bool:
@@ -278,11 +270,12 @@ class FrameServer:
     def _greet(self, peer: Peer, frame: Frame) -> None:
         if frame.kind is not Kind.HELLO:
             raise FrameError(f"a {frame.kind.name} frame where a greeting was expected")
-        member = hello.check(frame.json(), self.token, peer.nonce)
+        head = frame.json()
+        member = hello.check(head, self.token, peer.nonce)
         if isinstance(peer.sock, ssl.SSLSocket) and (worker := credentials.worker_of(peer.sock)) != member.index:
             raise InputError(f"{member} shows the certificate of worker {worker}: give each its own --tls directory")
         self.handler.admit(peer, member)
-        peer.member, peer.limit = member, MAX_BODY
+        peer.member, peer.limit, peer.pid = member, MAX_BODY, hello.process_id(str(head.get("process", "")))
         self.send(peer, Kind.WELCOME, {})
 
     def _discard(self, peer: Peer) -> None:
