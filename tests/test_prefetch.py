@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -73,3 +74,23 @@ def test_an_error_is_raised_where_its_item_would_have_come(seconds: float) -> No
         with pytest.raises(ValueError, match="the eleventh"):
             items.next()
     items.close()
+
+
+def test_the_thread_of_a_trainer_that_has_a_seat_may_run_anywhere() -> None:
+    cores = os.sched_getaffinity(0)
+    seen: list[set[int]] = []
+
+    def slow() -> Iterator[int]:
+        for number in range(10):
+            time.sleep(2 * prefetch.LONG_SECONDS)
+            seen.append(os.sched_getaffinity(0))
+            yield number
+
+    items = Prefetch(slow())
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        assert taken(items) == list(range(10))
+    finally:
+        os.sched_setaffinity(0, cores)
+        items.close()
+    assert seen[0] == {min(cores)} and seen[-1] == cores

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import threading
 import time
@@ -30,6 +32,7 @@ class Prefetch(Generic[T]):
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._room = threading.Semaphore(DEPTH)
         self._closed = False
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
     def next(self) -> T | None:
         """The next item; None after the last."""
@@ -66,6 +69,10 @@ class Prefetch(Generic[T]):
             self._thread.join()
 
     def _run(self) -> None:
+        if self._cores:
+            # The trainer may have a seat by now (umiak.pserver.seats), which a thread of its would inherit.
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self._cores)
         item: object = None
         while item is not _END and not isinstance(item, BaseException):
             self._room.acquire()
