@@ -181,6 +181,34 @@ def test_who_failed_because_of_another_comes_after_it_whatever_the_clock_says() 
     assert (first.worker, second.worker, second.because_of) == (2, 0, 2)
 
 
+def told_by(worker: int, **more: Any) -> dict[str, Any]:
+    """A pod that failed because of worker 2, and has its words."""
+    message = make.report("ValueError: no such column", 2, because_of=2, log="Traceback\nValueError")
+    return make.failed(worker, 2, message=message, **more)
+
+
+@pytest.mark.parametrize(
+    ("own", "named"), [([], "pod gone"), ([make.running(2, deleted=make.START)], "pod rec-2-abcde on node n3")]
+)
+def test_a_pod_that_was_removed_before_it_could_say_why_is_blamed_by_the_others(
+    own: list[dict[str, Any]], named: str
+) -> None:
+    """As Kubernetes does with pods that run when their Job fails, by the exit code of another."""
+    seen = assembled(make.job(conditions=make.ended("Failed")), told_by(0), told_by(1), *own)
+    assert [(each.worker, each.because_of) for each in seen.problems] == [(2, None), (0, 2), (1, 2)]
+    assert [each.log for each in seen.problems] == ["Traceback\nValueError", "", ""]
+    shown = text(seen)
+    assert f"first failure: worker 2 ({named}) at 09:04:59 UTC, exit code 2\n  ValueError: no such column" in shown
+    assert "  → correct this" in shown and "    Traceback\n" in shown
+    assert "because of it: worker 0 (exit code 2), worker 1 (exit code 2)" in shown
+
+
+def test_a_worker_whose_pod_says_why_it_failed_is_not_blamed_twice() -> None:
+    first, *others = found(told_by(0), make.failed(2, 137, reason="OOMKilled"))
+    assert first.what.startswith("out of memory")
+    assert [other.because_of for other in others] == [2]
+
+
 def test_status_of_a_failed_job_tells_the_story_in_order() -> None:
     items = [
         make.failed(0, 75, message=make.report("worker 2 ended", because_of=2)),

@@ -123,7 +123,7 @@ def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
 
 def test_who_only_failed_because_of_another_says_so() -> None:
     failure = {"worker": 2, "role": "pserver", "round": 3, "time": 0.0, "log": "its last lines"}
-    assert report.termination(Outcome(1, "lost", failure), 0) | {"log": "", "because_of": 2} == report.termination(
-        Outcome(1, "lost", failure), 0
-    )
-    assert report.termination(Outcome(1, "lost", failure), 2)["log"] == "its last lines"
+    other, own = (report.termination(Outcome(1, "lost", failure), index) for index in (0, 2))
+    assert not other["first"] and other["because_of"] == 2
+    assert own["first"] and "because_of" not in own
+    assert other["log"] == own["log"] == "its last lines"

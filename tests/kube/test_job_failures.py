@@ -42,7 +42,8 @@ Model.forward = forward
     assert problems[0]["worker"] == 1 and problems[0]["because_of"] is None
     assert "the cat is on the keyboard" in problems[0]["what"] + problems[0]["log"]
     assert {problem["because_of"] for problem in problems[1:]} <= {1}
-    assert "the cat is on the keyboard" in job.run("logs")
+    # A Job that fails removes pods that have not quite ended: one of the two is there.
+    assert any("the cat is on the keyboard" in job.run("logs", "--worker", str(worker)) for worker in range(2))
     job.delete()
 
 

@@ -57,7 +57,7 @@ def termination(outcome: Outcome, index: int) -> dict[str, Any]:
         "log": failure.get("log", ""),
     }
     if not message["first"]:
-        message |= {"because_of": culprit, "log": ""}
+        message["because_of"] = culprit
     return message
 
 

@@ -7,7 +7,7 @@ pod that says it failed because of another never comes first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -68,7 +68,23 @@ def problems(facts: Facts) -> list[Problem]:
         problem = next((said for rule in RULES if (said := rule(pod, facts))), None)
         if problem:
             found.append(replace(problem, replaced=newest[pod.worker] is not pod))
+    found += list(_told_by_others(found, newest))
+    found = [problem if problem.because_of is None else replace(problem, log="") for problem in found]
     return sorted(found, key=lambda problem: (problem.because_of is not None, _time(problem.when), problem.worker))
+
+
+def _told_by_others(found: Sequence[Problem], newest: Mapping[int, Pod]) -> Iterator[Problem]:
+    """Failures of workers whose own pods say nothing: a Job that fails removes pods that have not quite ended."""
+    known = {problem.worker for problem in found if problem.because_of is None}
+    for problem in found:
+        culprit = problem.because_of
+        if culprit is None or culprit < 0 or culprit in known:
+            continue
+        known.add(culprit)
+        pod = None if problem.replaced else newest.get(culprit)
+        name, node = (pod.name, pod.node) if pod else ("gone", "")
+        fix = _advice(problem.what, problem.code)
+        yield replace(problem, worker=culprit, pod=name, node=node, fix=fix, because_of=None)
 
 
 def not_created(job: Object, missing: Sequence[int], events: Sequence[Object]) -> list[Problem]:
@@ -270,14 +286,17 @@ _ADVICE = {
 _SIGNALS = {137: "killed (SIGKILL)", 139: "crashed (SIGSEGV)", 134: "aborted (SIGABRT)", 143: "told to stop (SIGTERM)"}
 
 
+def _advice(cause: str, code: int | None) -> str:
+    # The kernel may kill one process of a pod and spare the one that reports it.
+    return _MORE_MEMORY if "needed more memory than" in cause else _ADVICE.get(code or 0, "")
+
+
 def _failed(pod: Pod, facts: Facts) -> Problem | None:
     if not pod.end or pod.end.code == 0:
         return None
     report = pod.end.report
     if report:
-        # The kernel may kill one process of a pod and spare the one that reports it.
-        advice = _MORE_MEMORY if "needed more memory than" in report.cause else _ADVICE.get(pod.end.code, "")
-        return _ended(pod, _one(report.cause), advice if report.first else "")
+        return _ended(pod, _one(report.cause), _advice(report.cause, pod.end.code) if report.first else "")
     what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without a word about the cause"
     return _ended(pod, what, _ADVICE.get(pod.end.code, ""))
 
