@@ -181,10 +181,10 @@ def test_who_failed_because_of_another_comes_after_it_whatever_the_clock_says() 
     assert (first.worker, second.worker, second.because_of) == (2, 0, 2)
 
 
-def told_by(worker: int, **more: Any) -> dict[str, Any]:
+def told_by(worker: int) -> dict[str, Any]:
     """A pod that failed because of worker 2, and has its words."""
     message = make.report("ValueError: no such column", 2, because_of=2, log="Traceback\nValueError")
-    return make.failed(worker, 2, message=message, **more)
+    return make.failed(worker, 2, message=message)
 
 
 @pytest.mark.parametrize(
