@@ -112,13 +112,21 @@ with Stage() as stage:
 """
 
 
+def wait_until_held(processes: list[int]) -> None:
+    """One that waits for a core when it is told to stop has stopped only once it got one."""
+    deadline = time.monotonic() + 15
+    while any(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T" for pid in processes):
+        assert time.monotonic() < deadline, "some were not held"
+        time.sleep(0.05)
+
+
 def test_a_held_system_does_not_outlive_its_driver(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", DRIVER, tmp_path], stdout=subprocess.PIPE, text=True) as driving:
         assert driving.stdout is not None
         measured, pid = driving.stdout.readline().split()
         processes = [int(pid), *descendants(int(pid))]
         assert measured == "True" and len(processes) >= 4
-        assert all(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] == "T" for each in processes)
+        wait_until_held(processes)
         driving.kill()
     wait_until_gone(processes)
 
