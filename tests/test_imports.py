@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 UMIAK = ROOT / "umiak"
 
-# errors, files and logs are of no package and may be used by all.
-COMMON = {"errors", "files", "logs"}
+# errors, files, logs and ownership are of no package and may be used by all.
+COMMON = {"errors", "files", "logs", "ownership"}
 MAY_IMPORT = {
     "spec": set(),
     "wire": set(),
