@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import re
 import shutil
 import socket
 import ssl
@@ -13,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from umiak.errors import InputError
+from tests.processes import umiak
+from umiak.errors import InputError, RetryError
 from umiak.wire import credentials
 
 
@@ -172,5 +175,28 @@ def test_files_of_two_jobs_do_not_mix(job: Path, other_job: Path, tmp_path: Path
 def test_an_expired_certificate_is_named_with_its_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "DAYS", 0)
     credentials.write(tmp_path, 1)
-    with pytest.raises(InputError, match=r"ca\.pem expired on \d{4}-\d\d-\d\d: write new certificates"):
+    with pytest.raises(InputError, match=r"ca\.pem expired on \d{4}-\d\d-\d\d .* write new certificates"):
         credentials.server_context(tmp_path / "worker-0")
+
+
+def test_certificates_are_valid_where_the_clock_is_hours_behind(job: Path) -> None:
+    from cryptography import x509
+
+    for name in ("ca.pem", "cert.pem"):
+        certificate = x509.load_pem_x509_certificate((job / "worker-0" / name).read_bytes())
+        age = datetime.datetime.now(datetime.UTC) - certificate.not_valid_before_utc
+        assert age >= datetime.timedelta(hours=23)
+
+
+def test_a_clock_that_is_behind_is_named_with_both_times_and_may_be_corrected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that begins in an hour is what a clock an hour behind sees of one that begins now."""
+    monkeypatch.setattr(credentials, "HEAD_START", datetime.timedelta(hours=-1))
+    credentials.write(tmp_path, 1)
+    with pytest.raises(RetryError, match=r"ca\.pem is valid from .* on, but this machine's clock says .*") as refused:
+        credentials.server_context(tmp_path / "worker-0")
+    begins, now = map(datetime.datetime.fromisoformat, re.findall(r"\d{4}-\d\d-\d\d [\d:]+", str(refused.value)))
+    assert datetime.timedelta(minutes=59) < begins - now <= datetime.timedelta(hours=1)
+    said = umiak("pserver", "--nics=lo", "--port=1", "--tls", tmp_path / "worker-0", code=75)
+    assert "this machine's clock says" in said

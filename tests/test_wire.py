@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import datetime
 import json
 import random
 import socket
@@ -282,6 +283,22 @@ def test_with_tls_only_the_jobs_own_certificates_get_in(job: Path, other_job: Pa
         server.logged("wrong version number")
         assert len([line for line in server.log if "refused" in line]) == 5
         server.still_serves(tls=mine)
+
+
+@pytest.mark.parametrize("seconds", [3600, -86400 * 400])
+def test_a_handshake_that_fails_because_of_a_clock_says_so_on_either_side_and_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Certificates of another time than now: one that begins in an hour, and one that ended a month ago."""
+    monkeypatch.setattr(credentials, "HEAD_START", -datetime.timedelta(seconds=seconds))
+    monkeypatch.setattr(credentials, "DAYS", 365 + seconds / 86400)
+    monkeypatch.setattr(credentials, "_check", lambda *files: None)
+    credentials.write(tmp_path, 1)
+    doubting, other = (credentials.client_context(tmp_path / "worker-0") for _ in range(2))
+    with served(tls=credentials.server_context(tmp_path / "worker-0")) as server:
+        for context in (doubting, trusting(other)):
+            with pytest.raises(RetryError, match=r"do not agree about the time \(.*\): here it is .*; correct the clock"):
+                server.join(tls=context)
 
 
 def test_a_client_without_tls_at_a_server_with_it_is_told_to_look_there(

@@ -18,6 +18,10 @@ PROBE_SECONDS = 10
 VANISHED_SECONDS = 60
 PATIENCE_SECONDS = 3.0
 SEND_BUFFER = 4 << 20
+_OUT_OF_TIME = (9, 10)
+"""OpenSSL's codes for a certificate that is not yet valid, and for one that has expired."""
+_ALERTS_OF_TIME = ("SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_EXPIRED")
+"""What a peer says who finds that of our certificate."""
 log = logging.getLogger("umiak.wire")
 
 
@@ -128,7 +132,14 @@ def widen(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
-def distrust(peer: str, error: ssl.SSLError) -> InputError:
+def distrust(peer: str, error: ssl.SSLError) -> InputError | RetryError:
+    """Why a handshake failed. Both sides have found their own certificates valid: if not, the two clocks disagree."""
+    if getattr(error, "verify_code", 0) in _OUT_OF_TIME or error.reason in _ALERTS_OF_TIME:
+        now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        return RetryError(
+            f"{peer} and this process do not agree about the time ({getattr(error, 'verify_message', '') or plain(error)}): "
+            f"here it is {now}; correct the clock that is wrong and try again"
+        )
     return InputError(f"{peer} and this process do not trust each other ({plain(error)}): check --tls on both sides")
 
 

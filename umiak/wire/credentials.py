@@ -14,13 +14,15 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 DAYS = 365
+HEAD_START = datetime.timedelta(days=1)
+"""Machines disagree about the time: a certificate made here must be valid there at once, also where it is earlier."""
 _URI = "umiak:worker/"
 
 
@@ -114,15 +116,23 @@ def _check(ca: Path, certificate: Path, key: Path) -> None:
     now = datetime.datetime.now(datetime.UTC)
     for path, certificate_ in loaded.items():
         if now > certificate_.not_valid_after_utc:
-            when = certificate_.not_valid_after_utc.date()
-            raise InputError(f"{path} expired on {when}: write new certificates with umiak certs")
+            raise InputError(
+                f"{path} expired on {_told(certificate_.not_valid_after_utc)} and this machine's clock says {_told(now)}: "
+                "write new certificates with umiak certs, or correct the clock"
+            )
         if now < certificate_.not_valid_before_utc:
-            when = certificate_.not_valid_before_utc.date()
-            raise InputError(f"{path} is valid from {when} on: is this machine's clock right?")
+            raise RetryError(
+                f"{path} is valid from {_told(certificate_.not_valid_before_utc)} on, but this machine's clock says "
+                f"{_told(now)}: correct the clock and try again"
+            )
     try:
         loaded[certificate].verify_directly_issued_by(loaded[ca])
     except (ValueError, TypeError, InvalidSignature):
         raise InputError(f"{certificate} was not signed by {ca}: copy both from the same worker-N") from None
+
+
+def _told(when: datetime.datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _certificate(
@@ -145,8 +155,7 @@ def _certificate(
         .issuer_name(ca.subject if ca else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Machines disagree about the time; a certificate made here must hold there at once.
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - HEAD_START)
         .not_valid_after(now + datetime.timedelta(days=DAYS))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
         .add_extension(_usage(is_ca), critical=True)
