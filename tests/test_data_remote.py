@@ -168,3 +168,23 @@ def test_an_object_and_a_prefix_in_s3(tmp_path: Path, monkeypatch: pytest.Monkey
             remote.split("s3://reviews/nothing", tmp_path / "none", 3)
         with pytest.raises(InputError, match="NoSuchBucket"):
             remote.split("s3://nobody-has-this/x", tmp_path / "none", 3)
+
+
+@pytest.mark.parametrize("key", ["data/../../escaped.txt", "data//etc/passwd", "data/a/./b.txt", "data/a\\b.txt"])
+def test_a_key_in_s3_that_leads_out_of_the_directory_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    with (
+        bucket(monkeypatch, **{"data/train.txt": TEXT, key: b"evil\n"}),
+        pytest.raises(InputError, match="is no plain path of a file: nothing was brought") as refused,
+    ):
+        remote.split("s3://reviews/data", tmp_path / "out", 3)
+    assert repr(key.removeprefix("data/")) in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["files/..", "files/%2e%2e", "", "files/a%5cb.txt", "files/a%00b"])
+def test_an_address_whose_last_part_is_no_name_is_refused(web: Web, tmp_path: Path, path: str) -> None:
+    with pytest.raises(InputError, match="is no plain path of a file: nothing was brought"):
+        remote.split(f"http://127.0.0.1:{web.server_port}/{path}", tmp_path / "out", 3)
+    assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import signal
 import subprocess
 import sys
@@ -222,6 +223,59 @@ def test_a_shard_is_staged_only_if_it_is_what_was_written(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="bytes where the manifest says"):
         shards.stage(tmp_path / "out", 1, 3, tmp_path / "other")
     assert not (tmp_path / "other/all.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["../config.py", "/etc/passwd", "a/../../config.py", "..", "", ".", "a//b", "a/", "..\\config.py", "a\0b"]
+)
+def test_a_manifest_that_names_a_file_outside_the_shard_is_refused_and_nothing_is_written(
+    tmp_path: Path, name: str
+) -> None:
+    """Staged, `../config.py` would replace the config that is run next: data would become code."""
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    manifest["files"][0]["path"] = name
+    (tmp_path / "out/manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "out/0/config.py").write_text("evil")
+    (tmp_path / "pod").mkdir()
+    (tmp_path / "pod/config.py").write_text("good")
+    for work in (
+        lambda: shards.stage(tmp_path / "out", 0, 3, tmp_path / "pod/data"),
+        lambda: shards.verify(tmp_path / "out"),
+    ):
+        with pytest.raises(InputError, match=r"manifest\.json names the file .*, which is no plain path") as refused:
+            work()
+        assert repr(name) in str(refused.value)
+    assert (tmp_path / "pod/config.py").read_text() == "good"
+    assert sorted(path.name for path in (tmp_path / "pod").iterdir()) == ["config.py"]
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["with a manifest", "cut by hand"])
+@pytest.mark.parametrize("linked", ["all.txt", "folder", "data"])
+def test_a_link_in_a_shard_is_refused_by_name_not_followed(tmp_path: Path, linked: str, by_hand: bool) -> None:
+    """Whoever can write to the volume could have a pod read its own secrets into the data."""
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    for name in ("all.txt", "folder/b.txt"):
+        (source / name).write_text("".join(SAMPLES))
+    cut(source, tmp_path / "out")
+    link = tmp_path / "out/0/data" / (linked if linked != "data" else "")
+    secret = link.rename(tmp_path / "secret")
+    link.symlink_to(secret)
+    if by_hand:
+        (tmp_path / "out/manifest.json").unlink()
+    with pytest.raises(InputError, match=f"{link} is a symbolic link"):
+        shards.stage(tmp_path / "out", 0, 3, tmp_path / "data")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_symlink()]
+
+
+def test_a_name_that_a_manifest_may_not_have_is_refused_before_anything_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a\\b.txt").write_text("".join(SAMPLES))
+    with pytest.raises(InputError, match=r"backslash .* rename it"):
+        cut(tmp_path / "source", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

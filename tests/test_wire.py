@@ -297,7 +297,9 @@ def test_a_handshake_that_fails_because_of_a_clock_says_so_on_either_side_and_ma
     doubting, other = (credentials.client_context(tmp_path / "worker-0") for _ in range(2))
     with served(tls=credentials.server_context(tmp_path / "worker-0")) as server:
         for context in (doubting, trusting(other)):
-            with pytest.raises(RetryError, match=r"do not agree about the time \(.*\): here it is .*; correct the clock"):
+            with pytest.raises(
+                RetryError, match=r"do not agree about the time \(.*\): here it is .*; correct the clock"
+            ):
                 server.join(tls=context)
 
 

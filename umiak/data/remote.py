@@ -21,6 +21,7 @@ from umiak.data import split as cutting
 from umiak.data.shards import Manifest, read
 from umiak.errors import InputError, RetryError
 from umiak.files import disk_error
+from umiak.paths import is_relative
 
 FOLDER = ".source"
 CHUNK = 1 << 20
@@ -74,7 +75,7 @@ def split(
 ) -> Manifest:
     """Bring a source and cut it as umiak.data.split does; what is already cut of the same content is left as it is."""
     place = origin(source)
-    items = place.items()
+    items = _plain_items(place)
     address = {"address": source, "content": {item.name: [item.size, item.tag] for item in items}}
     there = read(root)
     if there is not None and (there.shards, there.layout, there.source.get("address")) == (shards, layout, address):
@@ -87,6 +88,17 @@ def split(
     manifest = cutting.split(cutting.plan(local, shards, layout, whole, header, address), root, overwrite, on_progress)
     shutil.rmtree(root / FOLDER)
     return manifest
+
+
+def _plain_items(source: Origin) -> list[Item]:
+    """What a source lists, if every name is one that can only be written below the directory it is brought to."""
+    items = source.items()
+    for item in items:
+        if not is_relative(item.name):
+            raise InputError(
+                f"{source.address} lists {item.name!r}, which is no plain path of a file: nothing was brought"
+            )
+    return items
 
 
 def bring(source: Origin, items: list[Item], root: Path, on_progress: OnProgress = lambda done, total: None) -> Path:
@@ -199,8 +211,9 @@ class _S3:
         found = []
         pages = self._call(lambda: list(self._pages()))
         for each in (each for page in pages for each in page.get("Contents", [])):
-            name = each["Key"][len(self._key) :].lstrip("/")
-            inside = not self._key or self._key.endswith("/") or each["Key"][len(self._key) :].startswith("/")
+            below = each["Key"][len(self._key) :]
+            name = below.removeprefix("/") if self._key and not self._key.endswith("/") else below
+            inside = not self._key or self._key.endswith("/") or below.startswith("/")
             if each["Key"] == self._key:
                 return [Item(PurePosixPath(each["Key"]).name, each["Size"], each["ETag"])]
             if inside and name and not name.endswith("/"):

@@ -18,6 +18,7 @@ from typing import IO, Any
 from umiak.data import formats, parquet
 from umiak.errors import InputError
 from umiak.files import CHUNK, atomic, write_json
+from umiak.paths import is_relative, link_below
 
 MANIFEST = "manifest.json"
 LAYOUTS = {"2017": "{index}/data", "2016": "data/{index}"}
@@ -78,17 +79,29 @@ def read(root: Path) -> Manifest | None:
         value = json.loads(path.read_text())
         if value["version"] != VERSION:
             raise InputError(f"{path} has version {value['version']}; this umiak reads version {VERSION}")
-        files = tuple(entry_of(entry) for entry in value["files"])
-        return Manifest(value["shards"], value["layout"], value["source"], files)
+        files = tuple(entry_of(entry, path) for entry in value["files"])
+        manifest = Manifest(int(value["shards"]), value["layout"], value["source"], files)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path} is not the manifest of a shard set; split the data again with --overwrite") from None
+        raise _foreign(path) from None
+    if manifest.layout not in LAYOUTS or any(len(e.pieces) != (manifest.shards if e.split else 1) for e in files):
+        raise _foreign(path)
+    return manifest
 
 
-def entry_of(value: dict[str, Any]) -> Entry:
+def _foreign(path: Path) -> InputError:
+    return InputError(f"{path} is not the manifest of a shard set; split the data again with --overwrite")
+
+
+def entry_of(value: dict[str, Any], manifest: Path) -> Entry:
+    """An entry of a manifest. Its path becomes one beside the config of whoever stages it: it must stay below that."""
+    if not is_relative(value["path"]):
+        raise InputError(
+            f"{manifest} names the file {value['path']!r}, which is no plain path below the shard: do not use this data"
+        )
     return Entry(**{**value, "pieces": tuple(Piece(**piece) for piece in value["pieces"])})
 
 
@@ -118,13 +131,23 @@ def stage(root: Path, index: int, count: int, target: Path) -> int:
         )
     source = locate(root, index)
     if manifest is None:
-        files = [path for path in sorted(source.rglob("*")) if path.is_file()]
-        for path in files:
-            _copy(path, target / path.relative_to(source), None)
-        return len(files)
+        names = [
+            str(path.relative_to(source)) for path in sorted(source.rglob("*")) if path.is_symlink() or path.is_file()
+        ]
+        for name in names:
+            _copy(_plain(root, source, name), target / name, None)
+        return len(names)
     for entry in manifest.files:
-        _copy(source / entry.path, target / entry.path, _piece(entry, index))
+        _copy(_plain(root, source, entry.path), target / entry.path, _piece(entry, index))
     return len(manifest.files)
+
+
+def _plain(root: Path, shard: Path, name: str) -> Path:
+    """A file of a shard, if it is there itself: a link could lead to any file that its reader may read."""
+    path = shard / name
+    if link := link_below(root, str(path.relative_to(root))):
+        raise InputError(f"{link} is a symbolic link: a shard holds files; put the file itself there")
+    return path
 
 
 def verify(root: Path) -> Manifest:
@@ -136,10 +159,10 @@ def verify(root: Path) -> Manifest:
     known = {entry.path for entry in manifest.files}
     for index, shard in enumerate(shards):
         for path in sorted(shard.rglob("*")):
-            if path.is_file() and str(path.relative_to(shard)) not in known:
+            if (path.is_symlink() or path.is_file()) and str(path.relative_to(shard)) not in known:
                 raise InputError(f"{path} is not in the manifest: remove it, or split again with --overwrite")
         for entry in manifest.files:
-            _check(shard / entry.path, _piece(entry, index))
+            _check(_plain(root, shard, entry.path), _piece(entry, index))
     for entry in manifest.files:
         if entry.split:
             _put_together(entry, [shard / entry.path for shard in shards])

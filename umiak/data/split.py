@@ -37,6 +37,7 @@ from umiak.data.shards import (
 )
 from umiak.errors import InputError, RetryError
 from umiak.files import CHUNK, disk_error, write_json
+from umiak.paths import is_relative
 
 STATE = ".split.json"
 LOCK = ".split.lock"
@@ -100,6 +101,8 @@ def plan(
     if not source.is_dir():
         raise InputError(f"there is no file or directory {source}")
     names = [str(path.relative_to(source)) for path in sorted(source.rglob("*")) if path.is_file()]
+    if odd := [name for name in names if not is_relative(name)]:
+        raise InputError(f"{source / odd[0]}: a backslash cannot be in the name of a file of a shard set; rename it")
     for pattern in whole:
         if not fnmatch.filter(names, pattern):
             raise InputError(f"--whole {pattern} matches no file in {source}")
@@ -223,7 +226,7 @@ class _State:
         with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
             value = json.loads(path.read_text())
             if value["identity"] == identity:
-                done = {name: entry_of(entry) for name, entry in value["done"].items()}
+                done = {name: entry_of(entry, path) for name, entry in value["done"].items()}
                 return cls(path, identity, True, done, value["current"])
         return cls(path, identity, False, {}, {})
 

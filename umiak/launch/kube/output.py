@@ -20,6 +20,7 @@ from umiak.files import CHUNK, disk_error
 from umiak.launch.kube.api import Api, path
 from umiak.launch.kube.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
 from umiak.launch.kube.visitor import Visit
+from umiak.paths import is_relative
 
 SHA_BYTES = 32
 _PASS = re.compile(r"pass-(\d{5})(-\d{3})?")
@@ -76,7 +77,7 @@ def listing(visit: Visit, directory: str) -> list[File]:
     raw = b"".join(visit.run(_command(directory), json.dumps({"list": True})))
     files = [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
     for file in files:
-        if Path(file.path).is_absolute() or ".." in Path(file.path).parts:
+        if not is_relative(file.path):
             raise UmiakError(
                 f"the volume lists {file.path!r}, which would be written outside the target; nothing was pulled"
             )
