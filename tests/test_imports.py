@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 UMIAK = ROOT / "umiak"
 
-# errors, files, logs, ownership and paths are of no package and may be used by all.
-COMMON = {"errors", "files", "logs", "ownership", "paths"}
+# These are of no package and may be used by all.
+COMMON = {"errors", "files", "logs", "ownership", "paths", "tensorfile"}
 MAY_IMPORT = {
     "spec": set(),
     "wire": set(),

@@ -24,8 +24,12 @@ class RetryError(UmiakError):
     exit_code = 75
 
 
+class StorageError(RetryError):
+    """A disk or volume failed for a while. It says nothing about the files there, which may well be whole."""
+
+
 class DamagedError(UmiakError):
-    """A file that is not what was written: short, missing, or with another checksum. An older one may be whole."""
+    """A file that is not what was written: of another length or content, or gone. An older one may be whole."""
 
     exit_code = 75
 
@@ -37,7 +41,9 @@ def describe(error: UmiakError) -> dict[str, Any]:
 
 def described(value: Mapping[str, Any]) -> UmiakError:
     """The error that `describe` gave, of its own class where that is one of these."""
-    kind = {c.__name__: c for c in (InputError, RetryError, DamagedError)}.get(str(value.get("kind")), UmiakError)
+    kind = {c.__name__: c for c in (InputError, RetryError, StorageError, DamagedError)}.get(
+        str(value.get("kind")), UmiakError
+    )
     error = kind(str(value.get("message", "the peer reported an error without a message")))
     error.exit_code = int(value.get("exit_code", 1))
     return error

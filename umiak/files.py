@@ -1,7 +1,8 @@
-"""Files that are whole or not there: atomic writes, and arrays streamed to disk with their checksum.
+"""Files that are whole or not there, on storage that may fail for a while.
 
-Array files are in the safetensors format, so any tool reads them; they are written here in chunks because a table can be
-larger than the memory that is left.
+Three kinds of trouble are kept apart. What a user can mend (no space, no permission, no such directory) is an InputError at
+once. Every other error of the system says nothing about the file: the work is repeated for a while, then a StorageError
+asks for another try later. Only what was read and is not what was written is damage; those who read decide that.
 """
 
 from __future__ import annotations
@@ -9,78 +10,247 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import os
-import struct
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import secrets
+import time
+from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any, TypeGuard
+from typing import IO, Any, TypeGuard, TypeVar
 
-import numpy as np
-
-from umiak.errors import DamagedError, InputError
+from umiak.errors import InputError, StorageError, UmiakError
 
 CHUNK = 8 << 20
-_SETTLED_BYTES = 64 << 20
-"""Written files go to the disk in parts of this size, so that little memory is taken by what waits for it."""
-_FLOATS: dict[str, type[np.generic]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
-_WHOLE: dict[str, type[np.generic]] = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8}
-_DTYPES = {**_FLOATS, **_WHOLE, "BOOL": np.bool_}
-_NAMES = {np.dtype(kind): name for name, kind in _DTYPES.items()}
+STORAGE_SECONDS = 60.0
+"""How long work on a file is repeated before it counts as failed."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0
+SETTLED_BYTES = 32 << 20
+"""Written files go to the disk in parts of this size. A part is kept until it is there, to be written again if need be."""
+MENDABLE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
+}
+"""Errors that stay until somebody changes something."""
+log = logging.getLogger("umiak.files")
+
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One file of a checkpoint, as its manifest names it."""
+def is_full(error: BaseException) -> TypeGuard[OSError]:
+    """Whether there was no space left on a disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
-    name: str
-    bytes: int
-    crc32: int
 
-    @staticmethod
-    def of(described: Mapping[str, Any], directory: Path) -> Piece:
-        """As a manifest or model.json of this directory describes it."""
+def is_mendable(error: OSError) -> bool:
+    """Whether a user must do something about it; all others may pass by themselves."""
+    return error.errno in MENDABLE
+
+
+def disk_error(error: OSError, path: Path, doing: str = "write") -> UmiakError:
+    """What an error of the system means for whoever reads or writes a file: an InputError only if a user can mend it."""
+    if is_full(error):
+        return InputError(f"no space left on the disk while writing {path}: free some, then run again with --resume")
+    text = f"cannot {doing} {path}: {error.strerror or error}"
+    return InputError(text) if is_mendable(error) else StorageError(f"{text}; try again when the disk or volume works")
+
+
+def patiently(work: Callable[[], Result], path: Path, doing: str = "read", seconds: float | None = None) -> Result:
+    """Repeat `work` while the system fails at it, each time after a longer pause, for STORAGE_SECONDS at most.
+
+    What a missing file means is for the caller to say: a FileNotFoundError is passed on as it is.
+    """
+    limit = STORAGE_SECONDS if seconds is None else seconds
+    begun, pause = 0.0, FIRST_PAUSE
+    while True:
         try:
-            return Piece(described["name"], described["bytes"], described["crc32"])
-        except KeyError as missing:
-            raise InputError(
-                f"{directory} does not give the {missing} of a file: it is damaged or another version of umiak wrote it"
-            ) from None
+            result = work()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            now = time.monotonic()
+            begun = begun or now
+            if is_mendable(error) or error.errno is None:
+                raise disk_error(error, path, doing) from error
+            if now + pause - begun > limit:
+                text = f"cannot {doing} {path}: {error.strerror}, for {now - begun:.0f} s"
+                raise StorageError(f"{text}; try again when the disk or volume works") from error
+            if pause == FIRST_PAUSE:
+                log.warning("cannot %s %s: %s; trying again for %.0f s", doing, path, error.strerror, limit)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        else:
+            if begun:
+                log.warning("could %s %s after %.1f s", doing, path, time.monotonic() - begun)
+            return result
 
 
-@dataclass(frozen=True)
-class Stream:
-    """An array that is produced in chunks along its first axis."""
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that nobody else uses: process ids are not enough, containers that share a volume share them."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}")
 
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    chunks: Iterable[np.ndarray]
+
+class Writer:
+    """A file being written under another name. What is not known to be on the disk is kept, to be written again."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.path, self.temporary, self._mode = path, temporary_name(path), mode
+        self._file: IO[bytes] | None = None
+        self._kept: list[bytes] = []
+        self._keeps = self._settled = 0
+
+    def open(self) -> None:
+        """Begin, so that what cannot be written is known before it is computed."""
+        self._patiently(self._open)
+
+    def write(self, data: bytes | memoryview) -> int:
+        part = bytes(data)
+        self._kept.append(part)
+        self._keeps += len(part)
+        if self._keeps >= SETTLED_BYTES:
+            start = self._settled
+            self._patiently(self._settle)
+            assert self._file is not None
+            forget(self._file, start, self._settled - start)
+        return len(part)
+
+    def tell(self) -> int:
+        return self._settled + self._keeps
+
+    def publish(self) -> None:
+        """See everything on the disk and give the file its name."""
+        self._patiently(self._settle)
+        self._patiently(self._rename)
+        self.close()
+
+    def discard(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError):
+            self.temporary.unlink()
+
+    def close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # its buffer may hold what could not be written
+                self._file.close()
+            self._file = None
+
+    def _patiently(self, work: Callable[[], None]) -> None:
+        try:
+            patiently(work, self.path, "write")
+        except FileNotFoundError as error:
+            # Directories that a user names are looked for before; this one was made by us, and another took it away.
+            raise StorageError(f"cannot write {self.path}: its directory is gone") from error
+
+    def _settle(self) -> None:
+        """Write what is kept, and have it on the disk.
+
+        If that fails it is written again, from the last place known to be on the disk: the system drops pages that it could
+        not write, so an fsync that succeeds the second time proves nothing.
+        """
+        self._open()
+        file = self._file
+        assert file is not None
+        try:
+            file.seek(self._settled)
+            file.truncate()
+            file.writelines(self._kept)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            self.close()
+            raise
+        self._settled += self._keeps
+        self._kept, self._keeps = [], 0
+
+    def _open(self) -> None:
+        if self._file is not None:
+            return
+        if self._settled:
+            self._file = self.temporary.open("r+b", buffering=1 << 20)
+            return
+        with contextlib.suppress(OSError):
+            self.temporary.unlink()
+        self.temporary = temporary_name(self.path)
+        descriptor = os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, self._mode)
+        self._file = os.fdopen(descriptor, "r+b", buffering=1 << 20)
+
+    def _rename(self) -> None:
+        assert self._file is not None
+        try:
+            self.temporary.replace(self.path)
+        except FileNotFoundError:
+            # A rename can be done and its answer be lost.
+            if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+                raise
+        # Unlike a file's pages, the entry is not lost by a failed fsync: the next one tries to write it again.
+        sync_directory(self.path.parent)
 
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[IO[bytes]]:
+def atomic(path: Path, mode: int = 0o666) -> Iterator[Writer]:
     """Write to a temporary name beside `path`; renamed into place, safely on disk, when the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    writer = Writer(path, mode)
     try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise disk_error(error, path) from error
+        writer.open()
+        yield writer
+        writer.publish()
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        writer.discard()
         raise
 
 
 def write_json(path: Path, value: Any) -> None:
     with atomic(path) as file:
         file.write(json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def read_bytes(path: Path) -> bytes:
+    """A small file; a FileNotFoundError if there is none."""
+    return patiently(path.read_bytes, path)
+
+
+def exists(path: Path) -> bool:
+    """Whether it is there: unlike Path.exists, a volume that fails is not taken for a missing file."""
+
+    def look() -> bool:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+            return True
+        return False
+
+    return patiently(look, path)
+
+
+def names_in(directory: Path) -> list[str]:
+    """What a directory holds, sorted; nothing if it is none. Unlike Path.glob, it does not hide that a volume fails."""
+
+    def look() -> list[str]:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(path.name for path in directory.iterdir())
+        return []
+
+    return patiently(look, directory)
+
+
+def make_directory(path: Path) -> None:
+    """A directory and those above it, with their entries on the disk."""
+
+    def make() -> None:
+        missing = [each for each in (path, *path.parents) if not each.is_dir()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            sync_directory(each.parent)
+
+    try:
+        patiently(make, path, "make the directory")
+    except FileNotFoundError as error:
+        raise StorageError(f"cannot make the directory {path}: {error.filename} is gone") from error
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file to write that a user named in a directory that is not there."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"there is no directory {path.parent} to write {path.name} to")
 
 
 def sync_directory(path: Path) -> None:
@@ -91,180 +261,10 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def is_full(error: BaseException) -> TypeGuard[OSError]:
-    """Whether there was no space left on a disk."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def disk_error(error: OSError, path: Path) -> InputError:
-    if is_full(error):
-        return InputError(f"no space left on the disk while writing {path}: free some, then run again with --resume")
-    return InputError(f"cannot write {path}: {error.strerror or error}")
-
-
-def write_tensors(path: Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> Piece:
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    offset = 0
-    for name, tensor in tensors.items():
-        size = int(np.prod(tensor.shape, dtype=np.int64)) * tensor.dtype.itemsize
-        header[name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + size],
-        }
-        offset += size
-    raw = json.dumps(header).encode()
-    raw += b" " * (-len(raw) % 8)
-    checksum = 0
-    with atomic(path) as file:
-
-        def put(data: bytes | memoryview) -> None:
-            nonlocal checksum
-            file.write(data)
-            checksum = zlib.crc32(data, checksum)
-
-        put(struct.pack("<Q", len(raw)) + raw)
-        settled = 0
-        for tensor in tensors.values():
-            for chunk in _chunks(tensor):
-                put(chunk)
-                if file.tell() - settled >= _SETTLED_BYTES:
-                    file.flush()
-                    os.fsync(file.fileno())
-                    _forget(file, settled, file.tell() - settled)
-                    settled = file.tell()
-    return Piece(path.name, 8 + len(raw) + offset, checksum)
-
-
-def _chunks(tensor: np.ndarray | Stream) -> Iterator[memoryview]:
-    if isinstance(tensor, Stream):
-        for part in tensor.chunks:
-            if part.size:
-                yield np.ascontiguousarray(part).data.cast("B")
-    elif tensor.size:
-        view = np.ascontiguousarray(tensor).data.cast("B")
-        for start in range(0, len(view), CHUNK):
-            yield view[start : start + CHUNK]
-
-
-@dataclass(frozen=True)
-class Tensors:
-    """The arrays of one file, and what its header says about them."""
-
-    arrays: dict[str, np.ndarray]
-    metadata: dict[str, str]
-
-
-class TensorFile:
-    """The arrays of a file, one after the other as they lie in it, none of them held unless it is asked for.
-
-    With a piece, size and checksum must be those that were written. The checksum is known only after the last array: what was
-    read until then is good for nothing if the end raises. Of what is read `once` the system keeps no copy.
-    """
-
-    def __init__(self, path: Path, piece: Piece | None = None, once: bool = False) -> None:
-        self.path, self._once = path, once
-        self._piece = piece
-        self._checksum = 0
-        try:
-            self._file = path.open("rb", buffering=0)
-            size = os.fstat(self._file.fileno()).st_size
-        except OSError as error:
-            raise DamagedError(f"cannot read {path}: {error.strerror}") from None
-        if piece is not None and size != piece.bytes:
-            raise DamagedError(f"{path} has {size} bytes where {piece.bytes} were written")
-        self._left = size
-        try:
-            length = int(self._take(8).view(np.uint64)[0])
-            header = json.loads(self._take(min(length, self._left)).tobytes())
-            self.metadata: dict[str, str] = header.pop("__metadata__", {})
-            entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
-            self.entries = {name: (np.dtype(_DTYPES[e["dtype"]]), tuple(e["shape"])) for name, e in entries}
-            self._offsets = {name: 8 + length + int(entry["data_offsets"][0]) for name, entry in entries}
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            raise DamagedError(f"{path} is not a safetensors file") from None
-        if sum(map(self._bytes, self.entries)) != self._left:
-            raise DamagedError(f"{path} does not hold the arrays that its header names")
-
-    def _bytes(self, name: str) -> int:
-        dtype, shape = self.entries[name]
-        return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-
-    def __iter__(self) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
-        """Each array's name and its parts along the first axis. A part is overwritten by the next."""
-        for name in self.entries:
-            parts = self._parts(name)
-            yield name, parts
-            for _ in parts:
-                pass
-        if self._piece is not None and self._checksum != self._piece.crc32:
-            raise DamagedError(f"{self.path} is damaged: its checksum is not the one that was written")
-
-    def _parts(self, name: str) -> Iterator[np.ndarray]:
-        dtype, shape = self.entries[name]
-        count = shape[0] if shape else 1
-        line = self._bytes(name) // max(count, 1)
-        room: np.ndarray | None = None
-        for lines in _steps(count, max(1, CHUNK // max(line, 1))):
-            room = np.empty(lines * line, np.uint8) if room is None or room.size < lines * line else room
-            yield self._take(lines * line, room).view(dtype).reshape(lines, *shape[1:])
-
-    def whole(self, name: str, parts: Iterator[np.ndarray]) -> np.ndarray:
-        """An array, put together from its parts."""
-        dtype, shape = self.entries[name]
-        array = np.empty(shape, dtype)
-        flat, at = array.reshape(-1), 0
-        for part in parts:
-            flat[at : at + part.size] = part.reshape(-1)
-            at += part.size
-        return array
-
-    def one(self, name: str) -> np.ndarray:
-        """One array alone; nothing else is read and no checksum known."""
-        self._file.seek(self._offsets[name])
-        return self.whole(name, self._parts(name))
-
-    def _take(self, count: int, room: np.ndarray | None = None) -> np.ndarray:
-        """The next bytes of the file."""
-        taken = (np.empty(count, np.uint8) if room is None else room)[:count]
-        done = 0
-        try:
-            while done < count:
-                got = self._file.readinto(taken.data[done:])
-                if not got:
-                    raise DamagedError(f"{self.path} ended {count - done} bytes too early")
-                done += got
-        except OSError as error:
-            raise DamagedError(f"cannot read {self.path}: {error.strerror}") from None
-        if self._piece is not None:
-            self._checksum = zlib.crc32(taken.data, self._checksum)
-        if self._once:
-            _forget(self._file, self._file.tell() - count, count)
-        self._left -= count
-        return taken
-
-    def __enter__(self) -> TensorFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def _forget(file: IO[bytes] | FileIO, start: int, count: int) -> None:
+def forget(file: IO[bytes] | FileIO, start: int, count: int) -> None:
     """Have the system keep no copy of bytes that are on the disk.
 
     The memory such copies would take is needed for rows, and on a virtual machine new memory can be slower than the disk.
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), start, count, os.POSIX_FADV_DONTNEED)
-
-
-def _steps(total: int, step: int) -> Iterator[int]:
-    for start in range(0, total, step):
-        yield min(step, total - start)
-
-
-def read_tensors(path: Path, piece: Piece | None = None) -> Tensors:
-    """All arrays of a file; with `piece`, only if size and checksum are those that were written."""
-    with TensorFile(path, piece) as file:
-        return Tensors({name: file.whole(name, parts) for name, parts in file}, file.metadata)

@@ -13,6 +13,7 @@ from typing import Any
 from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
 from umiak.errors import InputError
+from umiak.files import atomic, check_target
 from umiak.spec.yamlfile import to_yaml
 
 FILE = Path("kubeconfig")
@@ -82,11 +83,8 @@ def write(aws: Aws, cluster: str, path: Path) -> None:
         raise InputError(
             f"{path} is there and is not of {cluster} in {aws.region}; move it away, or choose with --kubeconfig"
         )
-    # Loads numpy, which a token can do without.
-    from umiak import files
-
-    with files.atomic(path) as file:
-        os.fchmod(file.fileno(), 0o600)
+    check_target(path)
+    with atomic(path, mode=0o600) as file:
         file.write(to_yaml(made).encode())
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from umiak.errors import InputError
-from umiak.files import Piece, Stream, TensorFile, read_tensors, write_tensors
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
 from umiak.pserver.table import Table
+from umiak.tensorfile import Piece, Stream, TensorFile, read_tensors, write_tensors
 
 SNAPSHOT_HEADER = 16
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from umiak import logs
 from umiak.data.columns import count
 from umiak.data.usercode import invoke
 from umiak.errors import InputError
-from umiak.files import atomic
+from umiak.files import Writer, atomic, check_target
 from umiak.spec.config import Config, Shard
 from umiak.spec.settings import Settings
 from umiak.trainer import forward
@@ -49,6 +49,7 @@ def predict(settings: Settings, output: Path) -> None:
     """
     if output.exists() and not settings.overwrite:
         raise InputError(f"{output} exists: choose another --output or replace it with --overwrite")
+    check_target(output)
     _, config, model, device = _open(settings)
     with atomic(output) as file:
         for batch, samples in _batches(config, device):
@@ -90,7 +91,7 @@ def _batches(config: Config, device: torch.device) -> Iterator[tuple[dict[str, A
         raise InputError("the test data are empty: look at the source given as Config(test=...)")
 
 
-def _write(file: IO[bytes], result: Any, samples: int) -> None:
+def _write(file: Writer, result: Any, samples: int) -> None:
     parts = [_texts(part, samples) for part in (result if isinstance(result, tuple) else (result,))]
     end = ";" if isinstance(result, tuple) else ""
     for line in range(samples):

@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 
 from umiak import __version__
 from umiak.errors import InputError
-from umiak.files import Stream, write_tensors
+from umiak.files import check_target
+from umiak.tensorfile import Stream, write_tensors
 from umiak.trainer.snapshot import find, read_model, read_parameter
 from umiak.trainer.stored import OpenTable, open_table
 
@@ -22,6 +23,7 @@ def export(path: Path, output: Path, overwrite: bool = False) -> None:
     """
     if output.exists() and not overwrite:
         raise InputError(f"{output} exists: choose another --output or replace it with --overwrite")
+    check_target(output)
     snapshot = find(path)
     described = read_model(snapshot)
     if not described["parameters"] and not described["tables"]:

@@ -13,10 +13,10 @@ from typing import Any, TextIO
 import torch
 
 from umiak.errors import DamagedError
-from umiak.files import TensorFile
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
+from umiak.tensorfile import TensorFile
 from umiak.trainer import checkpoint, snapshot, state
 from umiak.trainer.ends import LocalEnd, RemoteEnd
 from umiak.trainer.forward import build, choose_device

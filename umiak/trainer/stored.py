@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from umiak.errors import DamagedError, InputError
-from umiak.files import Piece, read_tensors
 from umiak.pserver.rowinit import RowInit
+from umiak.tensorfile import Piece, read_tensors
 from umiak.trainer.snapshot import read_parameter
 
 CHUNK_ROWS = 1 << 16
