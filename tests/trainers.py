@@ -30,6 +30,7 @@ from umiak.pserver.process import ServerOptions
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
+from umiak.trainer import checkpoint
 from umiak.trainer.output import check_output
 from umiak.trainer.run import Assignment, ServiceAddress, run
 from umiak.worker.forked import warm_up
@@ -128,11 +129,12 @@ def train(config: Config | Loaded, out: Path | None, on: Server | None = None, *
 
     def trainer(index: int, count: int) -> None:
         services = on.services if on else ()
-        assignment = Assignment(index, count, services=services, out=out, resume=chosen.resume)
+        assignment = Assignment(index, count, services=services, out=out, checkpoint=found)
         run(loaded, chosen, assignment, events.append if index == 0 else lambda event: None, lambda: False)
 
     if out is not None:
         check_output(chosen)
+    found = checkpoint.select(out) if out is not None and chosen.resume else None
     threads = torch.get_num_threads()
     load_kernels()
     try:

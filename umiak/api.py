@@ -145,10 +145,7 @@ def join(
     with _speaking_python():
         settings, assignment = roles.assign(_settings("trainer", {**own, **more, **flags}, config_args))
         loaded = _loaded(config, settings)
-        if out is None:
-            assignment = replace(assignment, out=None)
-        else:
-            roles.claim_output(settings, assignment)
+        assignment = replace(assignment, out=None) if out is None else roles.claim_output(settings, assignment)
         try:
             with open_job(loaded, settings, assignment, lambda event: None, lambda: False) as job:
                 yield job

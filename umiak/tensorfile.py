@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from umiak.errors import DamagedError, InputError
+from umiak.errors import DamagedError
 from umiak.files import CHUNK, atomic, forget, patiently
 
 MISSING_SECONDS = 10.0
@@ -45,9 +45,7 @@ class Piece:
         try:
             return Piece(described["name"], described["bytes"], described["crc32"])
         except KeyError as missing:
-            raise InputError(
-                f"{directory} does not give the {missing} of a file: it is damaged or another version of umiak wrote it"
-            ) from None
+            raise DamagedError(f"{directory} does not give the {missing} of a file") from None
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,12 @@ def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) 
 
 
 def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
+    from umiak.trainer.checkpoint import select
     from umiak.trainer.job import Stopped
     from umiak.trainer.run import Assignment, run
 
-    assignment = Assignment(out=settings.save_dir, resume=settings.resume)
+    found = select(settings.save_dir) if settings.resume else None
+    assignment = Assignment(out=settings.save_dir, checkpoint=found)
     stream = logs.setup(settings.save_dir / "node_0" / "train.log")
     with _stopping() as stop:
         try:
@@ -104,7 +106,7 @@ def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
 
 
 def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.trainer.checkpoint import newest, remove_unfinished
+    from umiak.trainer.checkpoint import remove_unfinished, select
 
     warm_up()
     remove_unfinished(settings.save_dir)
@@ -115,7 +117,7 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
         resuming = settings.resume
 
         def resume() -> bool:
-            return resuming or newest(settings.save_dir) is not None
+            return resuming or select(settings.save_dir) is not None
 
         trainers = [plan.trainer is not None for plan in plans]
         coordinator = Coordinator(JOB, trainers, resume, on_event, Rules(settings.max_restarts))

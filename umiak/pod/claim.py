@@ -97,7 +97,7 @@ def take(settings: Settings, uid: str, sleep: Callable[[float], None] = time.sle
     ours = before is not None and before.uid == uid
     if not ours:
         # A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded.
-        goes_on = checkpoint.newest(out) is not None and not settings.overwrite
+        goes_on = checkpoint.select(out) is not None and not settings.overwrite
         check_output(replace(settings, resume=goes_on))
     generation = before.generation + 1 if before is not None else 0
     claim = Claim(out, Entry(uid, secrets.token_hex(8), generation, done=ours and before is not None and before.done))

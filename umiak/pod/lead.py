@@ -128,7 +128,7 @@ def coordinate(environment: Environment, lifeline: int) -> None:
     coordinator = Coordinator(
         environment.job,
         [True] * environment.workers,
-        lambda: checkpoint.newest(out) is not None,
+        lambda: checkpoint.select(out) is not None,
         events,
         rules,
         ours.generation if ours else 0,

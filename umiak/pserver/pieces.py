@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from umiak.errors import InputError
+from umiak.errors import DamagedError, InputError, RetryError
+from umiak.files import read_bytes
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
@@ -69,8 +70,7 @@ def restore(service: Service, source: dict[str, Any]) -> None:
         for table in service.tables:
             _restore_snapshot(service, table, directory, source.get("missing", "fail"))
         return
-    manifest = json.loads((directory / "manifest.json").read_text())
-    pieces = [Piece.of(piece, directory) for piece in manifest["pieces"]]
+    pieces = _pieces(directory / "manifest.json")
     own_piece = source["goes_on"] and len(pieces) == service.spec.services
     wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
@@ -90,6 +90,15 @@ def restore(service: Service, source: dict[str, Any]) -> None:
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
     service.dense.restore(dense)
+
+
+def _pieces(manifest: Path) -> list[Piece]:
+    try:
+        return [Piece.of(piece, manifest) for piece in json.loads(read_bytes(manifest))["pieces"]]
+    except FileNotFoundError:
+        raise RetryError(f"{manifest} is gone: perhaps this checkpoint was just found damaged") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{manifest} is damaged: {error}") from None
 
 
 class _RestoredTable:

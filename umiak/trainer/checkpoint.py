@@ -1,22 +1,33 @@
 """Checkpoints of a run: which is the newest whole one, how one is committed, and what must match to go on from it.
 
 The pieces are written by the services (umiak/pserver/pieces.py); a checkpoint exists once its manifest is renamed into place.
+A run that ever had one never begins again by itself: a volume that fails, or shows less than it holds, is not an empty one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import re
+import secrets
 import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import InputError
-from umiak.files import write_json
+from umiak.errors import DamagedError, InputError, StorageError
+from umiak.files import atomic, exists, names_in, patiently, read_bytes, sync_directory, write_json
 
 KEEP = 2
 MANIFEST = "manifest.json"
+DAMAGED = "manifest.damaged"
+COMMITTED = "committed"
+"""A file beside the checkpoints, written with the first: there was one."""
+ASIDE = "aside-"
 FORMAT = 2
+log = logging.getLogger("umiak.trainer")
 
 
 @dataclass(frozen=True)
@@ -32,53 +43,147 @@ class Manifest:
     format: int = FORMAT
 
 
-def directory_for(out: Path, round_id: int) -> Path:
-    return out / "checkpoints" / f"round-{round_id:010d}"
+@dataclass(frozen=True, order=True)
+class Stored:
+    """A directory of pieces, by its name: round-ROUND-GENERATION, or round-ROUND if umiak 0.1.0 wrote it."""
+
+    round: int
+    generation: int
+    path: Path
+
+    @property
+    def is_old(self) -> bool:
+        return self.generation < 0
+
+
+def directory_for(out: Path, round_id: int, generation: int) -> Path:
+    """Of this generation alone: an earlier owner of the run may still be writing into its own."""
+    return out / "checkpoints" / f"round-{round_id:010d}-{generation:04d}"
+
+
+def stored(out: Path) -> list[Stored]:
+    """All directories of pieces, committed or not, oldest first."""
+    directory = out / "checkpoints"
+    found = [(re.fullmatch(r"round-(\d+)(?:-(\d+))?", name), directory / name) for name in names_in(directory)]
+    return sorted(Stored(int(match[1]), int(match[2] or -1), path) for match, path in found if match)
+
+
+def committed(out: Path) -> list[Stored]:
+    """All checkpoints that can be gone on from, oldest first."""
+    return [each for each in stored(out) if exists(each.path / MANIFEST)]
+
+
+def select(out: Path, round_id: int | None = None) -> Path | None:
+    """The checkpoint to go on from: the newest, or that of a round. None only if none was ever committed."""
+    found = committed(out)
+    if round_id is not None:
+        found = [each for each in found if each.round == round_id]
+        if not found:
+            raise InputError(f"{out} has no checkpoint of round {round_id}: it has {_rounds(committed(out))}")
+    if found:
+        return found[-1].path
+    if was_committed(out):
+        raise InputError(
+            f"{out} has had checkpoints, and none of them is whole: {_state(out)}. To begin again, choose another --out or "
+            "replace this run with --overwrite; --init_model_path begins with the model of a snapshot"
+        )
+    return None
+
+
+def was_committed(out: Path) -> bool:
+    """Whether there ever was a checkpoint. Version 0.1.0 left no mark: any directory of its may have been one."""
+    if exists(out / "checkpoints" / COMMITTED):
+        return True
+    return any(each.is_old or _holds_manifest(each.path) for each in stored(out))
 
 
 def commit(directory: Path, manifest: Manifest) -> None:
     """Make the checkpoint valid, then remove all but the newest two."""
     write_json(directory / MANIFEST, asdict(manifest))
-    for old in sorted(_all(directory.parent), reverse=True)[KEEP:]:
-        (old / MANIFEST).unlink()
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def newest(out: Path) -> Path | None:
-    """The newest committed checkpoint of a run, if any."""
-    return max(_all(out / "checkpoints"), default=None)
+    _mark(directory.parent)
+    for old in committed(directory.parent.parent)[:-KEEP]:
+        _remove(old.path)
 
 
 def mark_damaged(directory: Path) -> None:
     """From now on the checkpoint before it counts as the newest."""
-    (directory / MANIFEST).rename(directory / "manifest.damaged")
+
+    def rename() -> None:
+        with contextlib.suppress(FileNotFoundError):  # done before
+            (directory / MANIFEST).rename(directory / DAMAGED)
+        sync_directory(directory)
+
+    log.warning("%s is damaged: %s becomes %s, and the checkpoint before it counts", directory, MANIFEST, DAMAGED)
+    patiently(rename, directory / MANIFEST, "rename")
+
+
+def newer_than(out: Path, round_id: int) -> list[Path]:
+    """The checkpoints that stand between a run and that of an earlier round, which there must be."""
+    select(out, round_id)
+    return [each.path for each in committed(out) if each.round > round_id]
+
+
+def set_aside(paths: Iterable[Path]) -> list[Path]:
+    """Give checkpoints a name by which nobody finds them; nothing is deleted. Their new names."""
+    moved = []
+    for path in paths:
+        target = path.with_name(f"{ASIDE}{path.name}")
+        if exists(target):
+            target = path.with_name(f"{target.name}-{secrets.token_hex(3)}")
+
+        def rename(path: Path = path, target: Path = target) -> None:
+            if exists(path):
+                path.rename(target)
+            sync_directory(target.parent)
+
+        patiently(rename, path, "rename")
+        moved.append(target)
+    return moved
 
 
 def remove_unfinished(out: Path) -> None:
-    """Remove what a writer left that was killed before its manifest was written."""
-    for directory in (out / "checkpoints").glob("round-*"):
-        if not any(directory.glob("manifest.*")):
-            shutil.rmtree(directory, ignore_errors=True)
+    """Remove what a writer left that was killed before its manifest was written.
+
+    A directory of version 0.1.0 is the only sign that there was a checkpoint, until there is another.
+    """
+    if committed(out):
+        _mark(out / "checkpoints")
+    marked = exists(out / "checkpoints" / COMMITTED)
+    for each in stored(out):
+        if not _holds_manifest(each.path) and (marked or not each.is_old):
+            _remove(each.path)
+
+
+def advice(out: Path, unreadable: Path) -> str:
+    """What a user can do about a checkpoint that cannot be read just now."""
+    older = [each for each in committed(out) if each.path != unreadable and each.path.name < unreadable.name]
+    if not older:
+        return "there is no older checkpoint"
+    round_id = older[-1].round
+    return (
+        f"nothing was changed; to go on from the older checkpoint of round {round_id} instead, add --resume "
+        f"--resume_round {round_id} to umiak train (in a cluster, --resume_round={round_id} to args in job.yaml)"
+    )
 
 
 def read(directory: Path) -> Manifest:
     path = directory / MANIFEST
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(read_bytes(path))
         if value["format"] != FORMAT:
             raise InputError(f"{path} has format {value['format']}; this version reads {FORMAT}")
         return Manifest(**value)
     except FileNotFoundError:
         raise InputError(f"{directory} is not a checkpoint: it has no {MANIFEST}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{path} is damaged: {error}") from None
 
 
 def find(path: Path) -> Path:
     """The checkpoint a user means: its own directory, or the newest one of an output directory."""
-    if (path / MANIFEST).exists():
+    if exists(path / MANIFEST):
         return path
-    found = newest(path)
+    found = select(path)
     if found is None:
         raise InputError(f"{path} is neither a checkpoint nor an output directory that holds one")
     return found
@@ -100,5 +205,36 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _all(checkpoints: Path) -> list[Path]:
-    return [path.parent for path in checkpoints.glob(f"round-*/{MANIFEST}")]
+def _rounds(found: Sequence[Stored]) -> str:
+    return "those of " + ", ".join(str(each.round) for each in found) if found else "none"
+
+
+def _state(out: Path) -> str:
+    """What there is in place of checkpoints, for an error."""
+    found = [f"{each.path.name} ({_short_state(each.path)})" for each in stored(out)]
+    return ", ".join(found) or f"{out / 'checkpoints'} holds no pieces any more"
+
+
+def _short_state(path: Path) -> str:
+    return "damaged" if exists(path / DAMAGED) else "without a manifest"
+
+
+def _holds_manifest(path: Path) -> bool:
+    return any(name.startswith("manifest.") for name in names_in(path))
+
+
+def _mark(checkpoints: Path) -> None:
+    if not exists(checkpoints / COMMITTED):
+        with atomic(checkpoints / COMMITTED):
+            pass
+
+
+def _remove(directory: Path) -> None:
+    """The manifest first: what is half removed must not be taken for a checkpoint."""
+
+    def unlink() -> None:
+        (directory / MANIFEST).unlink(missing_ok=True)
+
+    with contextlib.suppress(FileNotFoundError, StorageError):  # another try comes with the next checkpoint
+        patiently(unlink, directory / MANIFEST, "remove")
+        shutil.rmtree(directory, ignore_errors=True)

@@ -35,7 +35,7 @@ def check_output(settings: Settings) -> None:
         raise InputError(
             f"{out} already holds a run: go on with --resume, replace it with --overwrite, or choose another --out"
         )
-    elif settings.resume and checkpoint.newest(out) is None:
+    elif settings.resume and checkpoint.select(out) is None:
         raise InputError(f"{out} holds no checkpoint to resume from: start without --resume")
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,8 @@ from typing import Any, TextIO
 
 import torch
 
-from umiak.errors import DamagedError
+from umiak import ownership
+from umiak.errors import DamagedError, InputError, RetryError, StorageError
 from umiak.pserver.process import tls_for
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
@@ -42,6 +43,8 @@ class ServiceAddress:
     address: str
     dense: bool = True
     rows: bool = True
+    worker: int | None = None
+    """Whose certificate it must show, where it shows one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,10 @@ class Assignment:
     services: Sequence[ServiceAddress] = ()
     token: str = ""
     out: Path | None = None
-    resume: bool = False
+    checkpoint: Path | None = None
+    """What the job goes on from, the same for all its trainers; None: it begins at round 0."""
+    first: bool = True
+    """Whether nothing of this job has run before."""
     replaces: bool = False
     """It takes the place of a trainer that was lost while the others went on."""
 
@@ -113,11 +119,14 @@ def open_job(
             settings.mode,
             settings.save_only_one,
             report,
+            me.generation,
         )
-        found = checkpoint.newest(out) if out is not None and assignment.resume else None
+        found = me.checkpoint
         if me.trainer == 0 and not me.replaces:
             _setup(session, loaded, settings, assignment, saver, found, source)
-        session.pull()
+        rounds = session.pull()
+        if not me.replaces:
+            _check_rounds(rounds, found, exact=settings.mode == "sync")
         torch.manual_seed(mix(settings.seed, me.trainer))
         curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
         recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
@@ -127,8 +136,9 @@ def open_job(
             log.info("going on from %s", found)
         elif settings.init_from is not None:
             state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
-        if me.trainer == 0 and me.generation == 0 and not me.replaces:
-            report(_start_event(session, assignment))
+        # Whatever fails from now on fails in a round that is known.
+        starts = me.trainer == 0 and me.first and not me.replaces
+        report(_start_event(session, assignment) if starts else {"event": "alive", "round": session.round})
         try:
             yield job
             session.close()
@@ -201,7 +211,6 @@ def _setup(
     """Trainer 0 gives the services their first values: fresh, of a checkpoint, or of a snapshot."""
     restore: dict[str, Any] | None = None
     if found is not None:
-        checkpoint.check_identity(found, saver.identity)
         restore = {"kind": "checkpoint", "directory": str(found.resolve()), "goes_on": True}
     elif settings.init_from is not None:
         restore = {
@@ -215,7 +224,9 @@ def _setup(
         restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
     log.info("Initing parameters..")
     config = loaded.config
-    try:
+    with _reading(found, assignment):
+        if found is not None:
+            checkpoint.check_identity(found, saver.identity)
         session.setup(
             assignment.trainers,
             settings.seed,
@@ -226,11 +237,38 @@ def _setup(
             settings.mode,
             settings.async_lagged_ratio_default,
         )
-    except DamagedError:
-        if found is not None:
-            checkpoint.mark_damaged(found)
-        raise
     log.info("Init parameters done.")
+
+
+@contextlib.contextmanager
+def _reading(found: Path | None, assignment: Assignment) -> Iterator[None]:
+    """What trainer 0 makes of a checkpoint that cannot be read: a damaged one is marked, and the one before it is next.
+
+    A volume that fails says nothing about the checkpoint, so nothing is changed and a user decides.
+    """
+    try:
+        yield
+    except DamagedError as error:
+        if found is None or assignment.out is None:
+            raise InputError(f"{error}: this run cannot begin with it") from error
+        ownership.check(assignment.out, assignment.generation)
+        checkpoint.mark_damaged(found)
+        raise
+    except StorageError as error:
+        if found is None or assignment.out is None:
+            raise
+        raise StorageError(f"{error}; {checkpoint.advice(assignment.out, found)}") from error
+
+
+def _check_rounds(rounds: list[int], found: Path | None, exact: bool) -> None:
+    """All trainers and services must have begun with the same checkpoint. Without rounds, others may have got on since."""
+    expected = checkpoint.read(found).round if found is not None else 0
+    wrong = [each for each in rounds if (each != expected if exact else each < expected)]
+    if wrong:
+        begins = f"goes on from {found}, of round {expected}" if found else "begins at round 0"
+        raise RetryError(
+            f"a service is at round {wrong[0]}, but this trainer {begins}: start all trainers again, with the same --out"
+        )
 
 
 def _blob(directory: Path, trainer: int) -> bytes:

@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from umiak import logs
-from umiak.files import disk_error
+from umiak import logs, ownership
+from umiak.files import make_directory
 from umiak.pserver.protocol import Fetch, TableSpec
 from umiak.spec.load import Loaded
 from umiak.spec.optim import to_json
@@ -43,9 +43,11 @@ class Saver:
         mode: str,
         save_only_one: bool,
         report: Callable[[dict[str, Any]], None],
+        generation: int,
     ) -> None:
         self.out, self.session, self.model, self.loaded = out, session, model, loaded
         self.trainer, self.seed, self.save_only_one, self.report = trainer, seed, save_only_one, report
+        self.generation = generation
         self.identity = identity(loaded, session, trainers, seed, mode)
         self._pending: tuple[Path, Position, int] | None = None
         self._written: list[Any] = []
@@ -55,13 +57,11 @@ class Saver:
         if self.out is None:
             return
         self.finish()
-        directory = checkpoint.directory_for(self.out, self.session.round)
+        directory = checkpoint.directory_for(self.out, self.session.round, self.generation)
         if self.trainer == 0:
-            try:
-                shutil.rmtree(directory, ignore_errors=True)
-                directory.mkdir(parents=True)
-            except OSError as error:
-                raise disk_error(error, directory) from error
+            self._check_owner()
+            shutil.rmtree(directory, ignore_errors=True)
+            make_directory(directory)
             self._pending = directory, Position(**vars(position)), self.session.round
         self.session.checkpoint(directory, blob, self.trainer)
 
@@ -89,6 +89,7 @@ class Saver:
             self._written.append(piece)
         directory, position, round_id = self._pending
         pieces, self._pending, self._written = self._written, None, []
+        self._check_owner()
         checkpoint.commit(
             directory,
             Manifest(round_id, position.pass_id, position.samples, self.identity, machine(), pieces),
@@ -99,7 +100,8 @@ class Saver:
         if self.out is None or self.trainer != 0:
             return
         self.finish()
-        draft = snapshot.Draft(self.out, snapshot.name_of(pass_id, inner))
+        self._check_owner()
+        draft = snapshot.Draft(self.out, snapshot.name_of(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
         state = self.model.state_dict(keep_vars=True)
         shapes = {}
@@ -123,11 +125,17 @@ class Saver:
         }
         if self.loaded.version:
             model["paddle_version"] = self.loaded.version
+        self._check_owner()
         published = draft.publish(model, self.loaded.files, self.loaded.name)
         if self.save_only_one and self._last is not None and self._last != published:
             shutil.rmtree(self._last, ignore_errors=True)
         self._last = published
         self.report({"event": "snapshot", "path": str(published)})
+
+    def _check_owner(self) -> None:
+        """Before anything is committed, published or removed: one that was given up for lost may be this one."""
+        assert self.out is not None
+        ownership.check(self.out, self.generation)
 
     def _table(self, spec: TableSpec, directory: Path) -> dict[str, Any]:
         """Write a table with a vocabulary whole; an open one is written by its services."""

@@ -98,8 +98,8 @@ class Session:
         for end, _, _ in self.services:
             end.ready()
 
-    def pull(self) -> int:
-        """Get the dense values; the round that comes next."""
+    def pull(self) -> list[int]:
+        """Get the dense values; the round that comes next, as each service counts."""
         for end, _, rows in self.services:
             end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense=True)
         outcomes = []
@@ -108,7 +108,7 @@ class Session:
             outcomes.append(end.receive([self.values[span], *nothing]))
         self._load_values()
         self.round = outcomes[0].round
-        return self.round
+        return [outcome.round for outcome in outcomes]
 
     def fetch(self, wanted: list[Wanted], how: Fetch, meanwhile: Callable[[], None] = idle) -> list[np.ndarray]:
         """Rows of these ids. Unless it is a PEEK, they become those the next round's gradients are of.

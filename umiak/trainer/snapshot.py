@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from umiak.errors import InputError
-from umiak.files import atomic, disk_error, sync_directory, write_json
+from umiak.files import atomic, disk_error, make_directory, names_in, sync_directory, write_json
 from umiak.pserver.protocol import TableSpec
 from umiak.spec.settings import Settings
 
@@ -63,14 +63,14 @@ def read_parameter(path: Path, count: int) -> np.ndarray:
 class Draft:
     """A snapshot being written, in a directory of its own beside the final one."""
 
-    def __init__(self, out: Path, name: str) -> None:
+    def __init__(self, out: Path, name: str, generation: int) -> None:
+        """Of this generation alone, in place of what earlier ones left: their owner may still be writing into its own."""
         self.final = out / name
-        self.directory = out / f".{name}"
-        try:
-            shutil.rmtree(self.directory, ignore_errors=True)
-            self.directory.mkdir(parents=True)
-        except OSError as error:
-            raise disk_error(error, self.directory) from error
+        self.directory = out / f".{name}.{generation:04d}"
+        for left in names_in(out):
+            if left.startswith(f".{name}."):
+                shutil.rmtree(out / left, ignore_errors=True)
+        make_directory(self.directory)
 
     def publish(self, model: Mapping[str, Any], config_files: Iterable[Path], config_name: str) -> Path:
         """Finish as the original did (done, the config, path.txt last) and put it in the final place."""

@@ -22,6 +22,7 @@ def start_trainer(
     plan: WorkerPlan, settings: Settings, loaded: Loaded, note: dict[str, Any], close: list[int]
 ) -> TrainerChild:
     """Fork the trainer of a worker, as the coordinator's start note says."""
+    from umiak.trainer import checkpoint
     from umiak.trainer.run import Assignment, ServiceAddress, run
 
     assert plan.trainer is not None
@@ -34,8 +35,9 @@ def start_trainer(
         services=[ServiceAddress(**service) for service in note["services"]],
         token=plan.token,
         out=settings.save_dir,
-        resume=note["resume"],
+        checkpoint=checkpoint.select(settings.save_dir) if note["resume"] else None,
         replaces=note.get("replaces", False),
+        first=note["generation"] == 0,
     )
 
     def work(report: Report, stop_requested: Callable[[], bool], dots: TextIO) -> None:

@@ -76,7 +76,7 @@ def trainer(settings: Settings) -> int:
     settings, assignment = assign(settings)
 
     from umiak.spec.load import load
-    from umiak.trainer.checkpoint import newest
+    from umiak.trainer.checkpoint import was_committed
     from umiak.trainer.job import Stopped
     from umiak.trainer.run import run
     from umiak.trainer.snapshot import check_start
@@ -84,7 +84,7 @@ def trainer(settings: Settings) -> int:
     _log_to_stderr()
     loaded = load(config, settings.config_args, settings)
     check_start(loaded.config.shapes, settings)
-    claim_output(settings, assignment)
+    assignment = claim_output(settings, assignment)
     stop = _Stop()
     try:
         with _on_signal(stop.request):
@@ -93,7 +93,7 @@ def trainer(settings: Settings) -> int:
         if stop.training and settings.dot_period:
             print(file=sys.stderr)
         # After a stop, trainer 0 may still be writing the checkpoint that the others have given their part of.
-        if isinstance(error, Stopped) or (error.exit_code == RetryError.exit_code and newest(settings.save_dir)):
+        if isinstance(error, Stopped) or (error.exit_code == RetryError.exit_code and was_committed(settings.save_dir)):
             raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
         raise
     return 0
@@ -127,20 +127,21 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
         services=[ServiceAddress(str(address), dense, rows) for address, dense, rows in services],
         token=_token(),
         out=settings.save_dir,
-        resume=settings.resume,
     )
 
 
-def claim_output(settings: Settings, assignment: Assignment) -> None:
-    """See that the output directory can be used; trainer 0 also makes it ready."""
+def claim_output(settings: Settings, assignment: Assignment) -> Assignment:
+    """See that the output directory can be used, and what is gone on from; trainer 0 also makes it ready."""
     from umiak.trainer import checkpoint
     from umiak.trainer.output import check_output
 
     if assignment.trainer == 0:
         check_output(settings)
         checkpoint.remove_unfinished(settings.save_dir)
-    elif settings.resume and checkpoint.newest(settings.save_dir) is None:
+    found = checkpoint.select(settings.save_dir) if settings.resume else None
+    if settings.resume and found is None:
         raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
+    return replace(assignment, checkpoint=found)
 
 
 def _report(event: dict[str, Any]) -> None:
