@@ -30,8 +30,7 @@ from umiak.pserver.process import ServerOptions
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint
-from umiak.trainer.output import check_output
+from umiak.trainer import checkpoint, output
 from umiak.trainer.run import Assignment, ServiceAddress, run
 from umiak.worker.forked import warm_up
 
@@ -133,7 +132,8 @@ def train(config: Config | Loaded, out: Path | None, on: Server | None = None, *
         run(loaded, chosen, assignment, events.append if index == 0 else lambda event: None, lambda: False)
 
     if out is not None:
-        check_output(chosen)
+        output.carry_out(output.decide(chosen), print)
+        output.make(out)
     found = checkpoint.select(out) if out is not None and chosen.resume else None
     threads = torch.get_num_threads()
     load_kernels()

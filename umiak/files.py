@@ -204,6 +204,27 @@ def write_json(path: Path, value: Any) -> None:
         file.write(json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to the end of a file. What a failed try has left there is cut off by the next."""
+    before: int | None = None
+
+    def add() -> None:
+        nonlocal before
+        with path.open("ab", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            before = size if before is None else before
+            if size != before:
+                file.truncate(before)
+            left = memoryview(data)
+            while left:
+                left = left[file.write(left) :]
+
+    try:
+        patiently(add, path, "write")
+    except FileNotFoundError as error:
+        raise StorageError(f"cannot write {path}: its directory is gone") from error
+
+
 def read_bytes(path: Path) -> bytes:
     """A small file; a FileNotFoundError if there is none."""
     return patiently(path.read_bytes, path)
@@ -232,7 +253,7 @@ def names_in(directory: Path) -> list[str]:
     return patiently(look, directory)
 
 
-def make_directory(path: Path) -> None:
+def make_directory(path: Path, doing: str = "make the directory") -> None:
     """A directory and those above it, with their entries on the disk."""
 
     def make() -> None:
@@ -242,9 +263,9 @@ def make_directory(path: Path) -> None:
             sync_directory(each.parent)
 
     try:
-        patiently(make, path, "make the directory")
+        patiently(make, path, doing)
     except FileNotFoundError as error:
-        raise StorageError(f"cannot make the directory {path}: {error.filename} is gone") from error
+        raise StorageError(f"cannot {doing} {path}: {error.filename} is gone") from error
 
 
 def check_target(path: Path) -> None:
@@ -254,7 +275,10 @@ def check_target(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return  # a directory can be writable and yet not be opened; then its entries reach the disk a little later
     try:
         os.fsync(fd)
     finally:

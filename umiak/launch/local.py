@@ -42,7 +42,7 @@ LOOK_SECONDS = 0.25
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
     """Train to the end and return 0. Raises what went wrong, with its exit code."""
-    from umiak.trainer.output import check_output
+    from umiak.trainer import output
     from umiak.trainer.snapshot import check_start
 
     begun = time.monotonic()
@@ -53,10 +53,10 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     check_start(loaded.config.shapes, settings)
     for text in loaded.notes:
         on_event({"event": "note", "text": f"warning: {text}"})
-    if not out.is_dir():
-        check_output(settings)
+    output.decide(settings)
+    output.make(out)
     with claimed(out):
-        check_output(settings)
+        output.carry_out(output.decide(settings), lambda text: on_event({"event": "note", "text": text}))
         return _train(settings, on_event, loaded, begun)
 
 

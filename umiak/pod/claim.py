@@ -7,6 +7,7 @@ counts, and whoever finds that it is no longer the owner ends.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import time
@@ -17,9 +18,9 @@ from pathlib import Path
 from umiak.errors import InputError, RetryError
 from umiak.files import write_json
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint
-from umiak.trainer.output import check_output
+from umiak.trainer import checkpoint, output
 
+log = logging.getLogger("umiak.worker")
 FILE = "job.json"
 LOOK_SECONDS = 2.0
 HANDOVER_SECONDS = 3.0
@@ -98,7 +99,8 @@ def take(settings: Settings, uid: str, sleep: Callable[[float], None] = time.sle
     if not ours:
         # A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded.
         goes_on = checkpoint.select(out) is not None and not settings.overwrite
-        check_output(replace(settings, resume=goes_on))
+        output.carry_out(output.decide(replace(settings, resume=goes_on)), log.warning)
+        output.make(out)
     generation = before.generation + 1 if before is not None else 0
     claim = Claim(out, Entry(uid, secrets.token_hex(8), generation, done=ours and before is not None and before.done))
     claim.note()

@@ -26,6 +26,7 @@ class Settings:
     start_pass: int = 0
     save_dir: Path = Path("output")
     resume: bool = False
+    resume_round: int | None = None
     overwrite: bool = False
     init_from: Path | None = None
     init_model_path: Path | None = None
@@ -114,6 +115,9 @@ FLAGS = {
     "start_pass": Flag("go on from the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
     "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
     "resume": Flag("go on from the last checkpoint in the output directory", RUNS),
+    "resume_round": Flag(
+        "with --resume: go on from this round's checkpoint; newer ones are set aside", RUNS, minimum=0
+    ),
     "overwrite": Flag("replace what is there", (*TRAINERS, "certs", "export", "predict")),
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
     "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from umiak.files import atomic, read_bytes
 
 _TRAIN, _TEST, _BASE, _INK = "#8a9bb0", "#c8442f", "#4a4a4a", "#333333"
 
@@ -34,8 +37,11 @@ def draw(metrics_jsonl: Path, png: Path) -> None:
         )
         for axis, name in zip(axes[0], names, strict=True):
             _panel(axis, name, passes, baseline)
-        figure.savefig(png, dpi=150)
+        image = BytesIO()
+        figure.savefig(image, dpi=150, format="png")
         pyplot.close(figure)
+    with atomic(png) as file:
+        file.write(image.getbuffer())
 
 
 def _panel(axis: Any, name: str, passes: dict[int, Any], baseline: Any) -> None:
@@ -61,9 +67,8 @@ def _panel(axis: Any, name: str, passes: dict[int, Any], baseline: Any) -> None:
 
 def _events(path: Path) -> Iterator[Any]:
     """Whole lines only: a job that was killed may have left half a line."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
+    for line in read_bytes(path).splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue

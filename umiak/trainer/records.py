@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from umiak import logs
+from umiak.files import append, atomic, read_bytes
 from umiak.trainer.totals import Totals
 
 REPORT_SECONDS = 0.5
@@ -20,32 +21,33 @@ class Curves:
     """metrics.jsonl and TensorBoard events of a run. Reopened after a restart, both forget what lies past `round_id`."""
 
     def __init__(self, out: Path, round_id: int) -> None:
-        from tensorboardX import SummaryWriter
+        from umiak.trainer.board import Board
 
         self.path = out / "metrics.jsonl"
-        kept = []
-        if self.path.exists():
-            kept = [line for line in self.path.read_text().splitlines() if _round_of(line) <= round_id]
-        self.path.write_text("".join(f"{line}\n" for line in kept))
-        self._board = SummaryWriter(str(out / "tensorboard"), purge_step=round_id)
+        self._forget(round_id)
+        self._board = Board(out / "tensorboard", round_id)
+
+    def _forget(self, round_id: int) -> None:
+        """Written beside and renamed: whoever is killed here has the old lines or the new ones."""
+        try:
+            before = read_bytes(self.path)
+        except FileNotFoundError:
+            return
+        kept = b"".join(line + b"\n" for line in before.splitlines() if _round_of(line) <= round_id)
+        if kept != before:
+            with atomic(self.path) as file:
+                file.write(kept)
 
     def write(self, event: Mapping[str, Any]) -> None:
-        with self.path.open("a") as file:
-            file.write(json.dumps(event) + "\n")
-        for part in ("train", "test"):
-            for name, value in (event.get(part) or {}).items():
-                self._board.add_scalar(f"{part}/{name}", value, event["round"])
+        append(self.path, json.dumps(event).encode() + b"\n")
+        scalars = {
+            f"{part}/{name}": value for part in ("train", "test") for name, value in (event.get(part) or {}).items()
+        }
         for table, stats in event.get("tables", {}).items():
-            for name, value in stats.items():
-                self._board.add_scalar(f"tables/{table}/{name}", value, event["round"])
+            scalars |= {f"tables/{table}/{name}": value for name, value in stats.items()}
         if event["event"] == "round":
-            self._board.add_scalar("round/cost", event["cost"], event["round"])
-            self._board.add_scalar("round/samples_per_s", event["samples_per_s"], event["round"])
-        else:
-            self._board.flush()
-
-    def close(self) -> None:
-        self._board.close()
+            scalars |= {f"round/{name}": event[name] for name in ("cost", "samples_per_s")}
+        self._board.add(scalars, event["round"])
 
 
 class Recorder:
@@ -135,7 +137,7 @@ class Recorder:
         log.info(logs.test_line(samples, others.pop("cost"), others))
 
 
-def _round_of(line: str) -> int:
+def _round_of(line: bytes) -> int:
     try:
         return int(json.loads(line)["round"])
     except (ValueError, KeyError, TypeError):

@@ -128,7 +128,7 @@ def open_job(
         if not me.replaces:
             _check_rounds(rounds, found, exact=settings.mode == "sync")
         torch.manual_seed(mix(settings.seed, me.trainer))
-        curves = Curves(out, session.round) if out is not None and me.trainer == 0 else None
+        curves = _curves(session, me)
         recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
         job = Job(loaded, model, session, settings, me.trainer, me.trainers, recorder, saver, stop_requested)
         if found is not None:
@@ -145,9 +145,6 @@ def open_job(
         except Stopped:
             session.close()
             raise
-        finally:
-            if curves is not None:
-                curves.close()
 
 
 def _keep_memory() -> None:
@@ -176,6 +173,14 @@ def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
         "out": str(assignment.out or ""),
         "round": session.round,
     }
+
+
+def _curves(session: Session, me: Assignment) -> Curves | None:
+    """Trainer 0 keeps them, without what lies past the checkpoint it begins with."""
+    if me.out is None or me.trainer != 0:
+        return None
+    ownership.check(me.out, me.generation)
+    return Curves(me.out, session.round)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from umiak.files import append, exists, read_bytes
 from umiak.spec.load import Loaded
 from umiak.trainer.curves import draw
 
@@ -14,8 +15,8 @@ def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[s
     """Draw the curves; the `done` event. `snapshot` is the last one that was written, if it is known."""
     baseline = _baseline(loaded)
     if baseline is not None:
-        with (out / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"event": "baseline", "baseline": baseline, "round": 0}) + "\n")
+        line = json.dumps({"event": "baseline", "baseline": baseline, "round": 0})
+        append(out / "metrics.jsonl", line.encode() + b"\n")
     plot = out / "curves.png"
     draw(out / "metrics.jsonl", plot)
     passes = _finished_passes(out)
@@ -31,7 +32,7 @@ def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[s
 
 def _finished_passes(out: Path) -> dict[int, dict[str, Any]]:
     path = out / "metrics.jsonl"
-    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    events = [json.loads(line) for line in read_bytes(path).splitlines()] if exists(path) else []
     return {event["pass"]: event for event in events if event["event"] == "pass"}
 
 

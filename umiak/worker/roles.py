@@ -132,13 +132,13 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
 
 def claim_output(settings: Settings, assignment: Assignment) -> Assignment:
     """See that the output directory can be used, and what is gone on from; trainer 0 also makes it ready."""
-    from umiak.trainer import checkpoint
-    from umiak.trainer.output import check_output
+    from umiak.trainer import checkpoint, output
 
     if assignment.trainer == 0:
-        check_output(settings)
+        output.carry_out(output.decide(settings), log.warning)
+        output.make(settings.save_dir)
         checkpoint.remove_unfinished(settings.save_dir)
-    found = checkpoint.select(settings.save_dir) if settings.resume else None
+    found = checkpoint.select(settings.save_dir, settings.resume_round) if settings.resume else None
     if settings.resume and found is None:
         raise InputError(f"{settings.save_dir} holds no checkpoint: every trainer needs the directory of the others")
     return replace(assignment, checkpoint=found)
