@@ -167,8 +167,8 @@ def test_roles_with_tls_give_the_same_bytes_and_one_that_is_told_to_stop_stops_a
         for trainer in running.trainers("--resume"):
             trainer.end(0)
         with socket.create_connection((HOSTS[0], running.port)) as sock:
-            sock.sendall(b"plain text")
-        running.servers[0].says("wrong version number")
+            sock.sendall(b"plain text that is long enough to be taken for an answer")
+        running.servers[0].says("it does not prove to have the job's token")
     assert snapshot_bytes(tmp_path / "run") == reference
 
 

@@ -18,8 +18,7 @@ import pytest
 
 from tests.served import TOKEN, served
 from umiak.errors import DamagedError, InputError, RetryError, UmiakError, describe, described
-from umiak.wire import address, credentials, frames, hello
-from umiak.wire import server as wire_server
+from umiak.wire import address, connections, credentials, door, frames, hello
 from umiak.wire.address import Address, connect, listen
 from umiak.wire.frames import HEADER, MAGIC, Channel, Kind, pack
 
@@ -184,7 +183,7 @@ def test_a_peer_that_resets_its_connection_is_survived() -> None:
 
 
 def test_silence_and_a_greeting_byte_by_byte_are_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_server, "GREETING_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "GREETING_SECONDS", 0.3)
     with served() as server, server.knock() as silent, server.knock() as slow:
         with pytest.raises(OSError):
             for byte in greeting():
@@ -197,7 +196,7 @@ def test_silence_and_a_greeting_byte_by_byte_are_refused_in_time(monkeypatch: py
 
 
 def test_a_crowd_of_silent_strangers_does_not_keep_a_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_server, "MAX_STRANGERS", 5)
+    monkeypatch.setattr(door, "MAX_STRANGERS", 5)
     with served() as server:
         crowd = [server.knock() for _ in range(40)]
         server.logged("too many strangers at once")
@@ -280,7 +279,7 @@ def test_with_tls_only_the_jobs_own_certificates_get_in(job: Path, other_job: Pa
         with server.knock() as sock:
             sock.sendall(greeting())
             hear_out(sock)
-        server.logged("wrong version number")
+        server.logged("it does not prove to have the job's token")
         assert len([line for line in server.log if "refused" in line]) == 5
         server.still_serves(tls=mine)
 
@@ -303,15 +302,41 @@ def test_a_handshake_that_fails_because_of_a_clock_says_so_on_either_side_and_ma
                 server.join(tls=context)
 
 
-def test_a_client_without_tls_at_a_server_with_it_is_told_to_look_there(
-    job: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wire_server, "GREETING_SECONDS", 0.3)
+def test_a_client_without_tls_at_a_server_with_it_is_told_to_look_there(job: Path) -> None:
     with_tls = served(tls=credentials.server_context(job / "worker-1"))
-    with with_tls as server, pytest.raises(RetryError, match=r"before it said anything: .* does it use --tls\?"):
+    with with_tls as server, pytest.raises(InputError, match="uses TLS, and this process does not: check --tls"):
         server.join()
-    with served() as server, pytest.raises(InputError, match="check --tls on both sides"):
+    with served() as server, pytest.raises(InputError, match="does not use TLS, and this process does: check --tls"):
         server.join(tls=credentials.client_context(job / "worker-0"))
+
+
+def test_a_stranger_gets_no_handshake_without_the_jobs_token(job: Path) -> None:
+    """A handshake is what costs a server, whoever asks for it; here one with a certificate that would be good."""
+    mine = credentials.client_context(job / "worker-0")
+    with served(tls=credentials.server_context(job / "worker-1")) as server:
+        with pytest.raises(InputError, match="it has another job's token; give all roles the same"):
+            server.join(tls=mine, token=b"guess")
+        with server.knock() as sock, pytest.raises(ssl.SSLError):
+            mine.wrap_socket(sock)
+        with server.knock() as sock:
+            sock.sendall(b"0" * 31)
+            sock.shutdown(socket.SHUT_WR)
+            hear_out(sock)
+        server.logged("the connection was closed")
+        assert sum("it does not prove to have the job's token" in line for line in server.log) == 2
+        server.still_serves(tls=mine)
+
+
+def test_lines_about_strangers_are_few_however_many_come() -> None:
+    with served() as server:
+        for _ in range(100):
+            with server.knock() as sock:
+                sock.shutdown(socket.SHUT_WR)
+                hear_out(sock)
+        assert len(server.log) == door.TOLD_STRANGERS
+        log = server.log
+    assert [line for line in log if "90 more like these within" in line and "the last: refused a stranger" in line]
+    assert len(log) == door.TOLD_STRANGERS + 1
 
 
 @pytest.mark.parametrize(

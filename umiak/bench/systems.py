@@ -8,6 +8,7 @@ GROUPS = {
     **{name: (name,) for name in TRAINED},
     "table": ("table",),
     "wire": ("wire-trips", "wire-bytes"),
+    "strangers": ("strangers",),
     "paddle_v1": (*V1_TRAINED, "v1-lstm"),
     "all": (*TRAINED, "table", "wire-trips", "wire-bytes"),
 }
@@ -32,6 +33,7 @@ _WIRE = {
     "umiak-tcp": ("wire", "tcp"),
     "umiak-tls": ("wire", "tls"),
 }
+_STRANGERS = {"limit": ("strangers", "elsewhere"), "umiak": ("strangers", "here")}
 _V1 = {"limit": ("paddle_v1", "native"), "umiak": ("paddle_v1", "v1")}
 _LSTM = {
     "limit": ("lstm", "limit"),
@@ -46,6 +48,7 @@ _OF = {
     "table": _TABLE,
     "wire-trips": _WIRE,
     "wire-bytes": _WIRE,
+    "strangers": _STRANGERS,
 }
 
 SYNC_PADDLES = ("paddle", "paddle-as-shipped")

@@ -17,7 +17,7 @@ import numpy as np
 from umiak.bench.run import Run, free_ports
 from umiak.wire import credentials, hello
 from umiak.wire.address import Address, listen, widen
-from umiak.wire.frames import Frame, Kind
+from umiak.wire.frames import Channel, Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
 
@@ -65,16 +65,21 @@ def _frames(run: Run, address: Address, certificates: Path | None) -> dict[str, 
     def measure() -> dict[str, Any]:
         context = credentials.client_context(certificates) if certificates else None
         channel = hello.join(address, Member("bench", 0, "trainer", 0, 1), TOKEN, context, CONNECT_SECONDS)
-        body = np.zeros(SIZES[run.workload], np.uint8)
-        answer = np.empty_like(body)
-
-        def trip() -> None:
-            channel.send(Kind.ROUND, b"", [body])
-            channel.receive_parts(Kind.REPLY, memoryview(b""), [answer], [])
-
-        return _rate(run, trip)
+        return rate(run, channel, SIZES[run.workload])
 
     return _with_server(serve, measure)
+
+
+def rate(run: Run, channel: Channel, size: int) -> dict[str, Any]:
+    """How many bodies of this size an Echo sends back in the time of a run."""
+    body = np.zeros(size, np.uint8)
+    answer = np.empty_like(body)
+
+    def trip() -> None:
+        channel.send(Kind.ROUND, b"", [body])
+        channel.receive_parts(Kind.REPLY, memoryview(b""), [answer], [])
+
+    return _rate(run, trip)
 
 
 def bare(run: Run) -> dict[str, Any]:

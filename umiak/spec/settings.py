@@ -95,7 +95,18 @@ RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
 BENCH = ("bench",)
 SHOW = ("show",)
-WORKLOADS = ("recommendation", "ctr", "quick_start", "table", "wire", "scale", "capacity", "paddle_v1", "all")
+WORKLOADS = (
+    "recommendation",
+    "ctr",
+    "quick_start",
+    "table",
+    "wire",
+    "strangers",
+    "scale",
+    "capacity",
+    "paddle_v1",
+    "all",
+)
 
 PADDLE_VERSIONS = ("0.9", "0.10")
 

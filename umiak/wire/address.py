@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from umiak.errors import InputError, RetryError
+from umiak.wire import knock
 
 PROBE_SECONDS = 10
 VANISHED_SECONDS = 60
@@ -81,8 +82,8 @@ def listen(address: Address) -> socket.socket:
     return sock
 
 
-def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> socket.socket:
-    """Connect, trying again until `seconds` have passed: a server may start after its clients."""
+def connect(address: Address, tls: ssl.SSLContext | None, seconds: float, token: bytes = b"") -> socket.socket:
+    """Connect, trying again until `seconds` have passed: a server may start after its clients. TLS begins with a knock."""
     begun = time.monotonic()
     told = False
     while True:
@@ -95,9 +96,14 @@ def connect(address: Address, tls: ssl.SSLContext | None, seconds: float) -> soc
                 sock = socket.create_connection((address.host, address.port), timeout=10)
                 tune(sock)
                 if tls is not None:
+                    knock.at(sock, token, str(address))
                     sock = tls.wrap_socket(sock, server_hostname=address.host)
             sock.settimeout(None)
             return sock
+        except InputError:
+            if sock is not None:
+                sock.close()
+            raise
         except OSError as error:
             if sock is not None:
                 sock.close()

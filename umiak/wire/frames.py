@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from umiak.errors import RetryError, UmiakError, described
+from umiak.wire import knock
 from umiak.wire.address import plain
 
 Buffer = bytes | bytearray | memoryview | np.ndarray
@@ -58,6 +59,10 @@ class FrameError(UmiakError):
     """Bytes that are no frame, or a frame that is not allowed here."""
 
 
+class SpeaksTls(FrameError):
+    """A server that wants a knock and then TLS, where a frame in the clear was expected."""
+
+
 class Frame(NamedTuple):
     """One received frame. `body` is a view of the connection's buffer: valid until the next frame is received."""
 
@@ -96,6 +101,8 @@ def flat(part: Buffer) -> memoryview:
 def unpack_header(raw: bytes | memoryview, limit: int) -> tuple[Kind, int, int]:
     """Kind, head length and body length; `limit` bounds head and body together."""
     magic, kind, _, head, _, body = HEADER.unpack_from(raw)
+    if magic == knock.MAGIC:
+        raise SpeaksTls("it uses TLS")
     if magic != MAGIC:
         raise FrameError(f"not a frame of this protocol (begins with {bytes(magic)!r})")
     known = _KINDS.get(kind)

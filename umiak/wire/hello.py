@@ -19,7 +19,7 @@ from typing import Any
 from umiak.errors import InputError, RetryError, described
 from umiak.wire import frames
 from umiak.wire.address import Address, connect, distrust
-from umiak.wire.frames import Channel, FrameError, Kind
+from umiak.wire.frames import Channel, FrameError, Kind, SpeaksTls
 
 ROLES = ("trainer", "worker")
 ANSWER_SECONDS = 30.0
@@ -91,7 +91,7 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
 
 def join(address: Address, member: Member, token: bytes, tls: ssl.SSLContext | None, seconds: float) -> Channel:
     """Connect and greet. A refusal is raised with the server's reason."""
-    channel = Channel(connect(address, tls, seconds), str(address))
+    channel = Channel(connect(address, tls, seconds, token), str(address))
     try:
         channel.sock.settimeout(ANSWER_SECONDS)
         _greet(channel, member, token)
@@ -108,6 +108,8 @@ def _greet(channel: Channel, member: Member, token: bytes) -> None:
         if frame.kind is not Kind.CHALLENGE:
             raise FrameError(f"it begins with a {frame.kind.name} frame")
         nonce = bytes.fromhex(str(frame.json().get("nonce")))
+    except SpeaksTls:
+        raise InputError(f"{channel.peer} uses TLS, and this process does not: check --tls on both sides") from None
     except (FrameError, ValueError) as error:
         raise InputError(f"{channel.peer} is not a umiak server ({error}): check --pservers and --port") from None
     except RetryError as error:
