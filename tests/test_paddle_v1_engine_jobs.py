@@ -234,3 +234,25 @@ def test_kill_9_changes_no_byte_of_a_v1_job(tmp_path: Path) -> None:
             kill_tree(process.pid)
         assert process.returncode == 0, errors
         assert killed and snapshot_bytes(tmp_path / "cut") == snapshot_bytes(tmp_path / "whole")
+
+
+def test_a_provider_that_reads_no_file_is_called_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the introduction of 2016: a list of one blank line, and a provider that makes its samples up."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "line.py").write_text(
+        "from paddle.trainer.PyDataProvider2 import *\n\n@provider(input_types=[dense_vector(1), dense_vector(1)])\n"
+        "def process(settings, name):\n    for i in xrange(200):\n        yield [i / 200.], [2 * i / 200. + 0.3]\n"
+    )
+    config = tmp_path / "trainer_config.py"
+    config.write_text(
+        "from paddle.trainer_config_helpers import *\nwith open('empty.list', 'w') as f:\n    f.writelines(' ')\n"
+        "define_py_data_sources2('empty.list', None, 'line', 'process')\n"
+        "settings(batch_size=12, learning_rate=0.02)\nx = data_layer('x', 1)\ny = data_layer('y', 1)\n"
+        "p = fc_layer(input=x, size=1, act=LinearActivation(), param_attr=ParamAttr(name='w'), bias_attr=ParamAttr(name='b'))\n"
+        "outputs(mse_cost(input=p, label=y))\n"
+    )
+    from umiak.launch.local import train as launch
+
+    launch(Settings(config=config, local=True, num_passes=20, save_dir=tmp_path / "out"), lambda event: None)
+    trained = {name: np.fromfile(tmp_path / "out" / "pass-00019" / name, "<f4", offset=16)[0] for name in ("w", "b")}
+    assert trained["w"] == pytest.approx(2, abs=0.05) and trained["b"] == pytest.approx(0.3, abs=0.05)

@@ -271,7 +271,11 @@ D = "d = data_layer('d', 6)\ne = data_layer('e', 4)\n"
         (D + "Settings(algorithm='sgd')", 5, "Settings is a name of PaddlePaddle v1"),
         (D + "fc_layer(input=nothing, size=2)", 5, "NameError: name 'nothing' is not defined"),
         (D + "fc_layer(input='d', size=2)", 5, "fc_layer: input must be a layer, not 'd'"),
-        (D + "fc_layer(d, 2, TanhActivation())", 5, "fc_layer: optional arguments must be keywords; write act=…"),
+        (
+            D + "fc_layer(d, 2, TanhActivation())",
+            5,
+            "fc_layer: give these by their keywords, as PaddlePaddle v1 wanted",
+        ),
         (D + "fc_layer(input=d, size=2, wat=1)", 5, "fc_layer: got an unexpected keyword argument 'wat'; it has input"),
         (D + "fc_layer(input=d)", 5, "fc_layer: missing a required argument: 'size'"),
         (D + "fc_layer(input=d, size=-2)", 5, "fc_layer: size must be a whole number of at least 1, not -2"),
@@ -280,11 +284,10 @@ D = "d = data_layer('d', 6)\ne = data_layer('e', 4)\n"
         (D + "addto_layer(input=[d, e])", 5, "layer 'd' of size 6 and layer 'e' of size 4"),
         (D + "cos_sim(a=d, b=e)", 5, "layer 'd' of size 6 and layer 'e' of size 4"),
         (D + "lstmemory(input=d)", 5, "layer 'd' of size 6 is no multiple of 4"),
-        (D + "mse_cost(input=d, label=e)", 5, "input is layer 'd' of size 6, label is layer 'e' of size 4"),
         (
-            D + "f = fc_layer(input=d, size=3, act=SoftmaxActivation())\nclassification_cost(input=f, label=e)",
+            D + "f = fc_layer(input=d, size=3, act=SoftmaxActivation())\nclassification_cost(input=f, label=f)",
             6,
-            "input is layer '__fc_layer_0__' of size 3, label is layer 'e' of size 4",
+            "label must be a data_layer, not layer '__fc_layer_0__' of size 3",
         ),
         (D + "classification_cost(input=d, label=d)", 5, "must end in SoftmaxActivation()"),
         (
@@ -322,12 +325,51 @@ def test_a_mistake_names_its_line(tmp_path: Path, source: str, line: int, said: 
     assert "\n" not in str(error.value)
 
 
-def test_version_0_9_only_warns_of_optional_arguments_without_keywords(tmp_path: Path) -> None:
-    made = graph(tmp_path, D + "outputs(fc_layer(d, 2, LinearActivation()))\n", "0.9")
-    assert made.layers["__fc_layer_0__"].activation == "linear"
-    assert made.warnings == (
-        f"{tmp_path}/config.py:5: fc_layer: optional arguments should be keywords: act=…; --paddle_version 0.10 refuses this",
+@pytest.mark.parametrize("version", ["0.9", "0.10"])
+def test_optional_arguments_that_v1_did_not_fill_in_may_stand_without_their_keyword(
+    tmp_path: Path, version: str
+) -> None:
+    made = graph(
+        tmp_path,
+        D + "with mixed_layer(4) as m:\n    m += identity_projection(d, 1)\noutputs(cos_sim(m, e, 5))\n"
+        "define_py_data_sources2('a.list', None, 'm', 'process', {'k': 1})\n",
+        version,
     )
+    assert made.layers["__mixed_0__"].projections[0].options == {"offset": 1}
+    assert made.layers["__cos_sim_0__"].options == {"scale": 5.0}
+    assert made.data is not None and made.data.train is not None and made.data.train.args == {"k": 1}
+    assert made.warnings == ()
+
+
+def test_the_size_of_a_label_is_not_compared_and_a_regression_may_be_against_any_layer(tmp_path: Path) -> None:
+    made = graph(
+        tmp_path,
+        "d = data_layer('d', 6)\nlabel = data_layer('label', 1)\nf = fc_layer(input=d, size=2, act=SoftmaxActivation())\n"
+        "g = fc_layer(input=d, size=2)\noutputs(classification_cost(input=f, label=label), mse_cost(input=f, label=g))\n",
+    )
+    assert made.outputs == ("__cost_0__", "__mse_cost_0__")
+
+
+def test_context_windows_are_padded_with_a_parameter_unless_told_not_to(tmp_path: Path) -> None:
+    made = graph(
+        tmp_path,
+        "d = data_layer('d', 5)\na = mixed_layer(name='a', input=context_projection(d, context_len=4))\n"
+        "b = mixed_layer(name='b', input=context_projection(d, context_len=4, padding_attr=False))\n"
+        "p = ParamAttr(name='pad', initial_std=0.5)\n"
+        "c = mixed_layer(name='c', input=context_projection(d, context_len=2, context_start=1, padding_attr=p))\n"
+        "alone = mixed_layer(name='alone', input=context_projection(d, context_len=1, context_start=0))\n"
+        "s = sequence_conv_pool(d, context_len=3, hidden_size=2)\noutputs(a, b, c, alone, s)\n",
+    )
+    padding = {name: p for name, p in made.parameters.items() if "conv_fc" not in name}
+    assert {name: p.shape for name, p in padding.items()} == {"_a.w0": (3, 5), "pad": (2, 5)}
+    assert padding["_a.w0"].init == Normal(0.0, 0.0) and padding["pad"].init == Normal(0.0, 0.5)
+    assert made.layers["b"].projections[0].parameter is None
+
+
+def test_data_files_may_be_listed_in_the_config(tmp_path: Path) -> None:
+    source = "define_py_data_sources2(train_list=['a.txt', 'b.txt'], test_list=None, module='m', obj='o')\n"
+    data = graph(tmp_path, source + "outputs(data_layer('d', 1))\n").data
+    assert data is not None and data.train is not None and data.train.list == ("a.txt", "b.txt")
 
 
 def test_importing_a_name_that_is_not_here_is_harmless(tmp_path: Path) -> None:

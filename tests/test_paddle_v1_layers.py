@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,28 @@ def test_a_context_is_zero_beyond_the_ends_of_a_sequence(start: int, length: int
     w = values(net)
     lines = STEPS.values @ w["_a.w0"] + w["_a.wbias"]
     np.testing.assert_allclose(result(net, {"s": STEPS}), windows(lines, OFFSETS, start, length))
+    check_gradients(net, {"s": STEPS})
+
+
+@pytest.mark.parametrize(("start", "length"), [(-2, 5), (-1, 3), (-1, 2), (1, 2), (-7, 2), (-3, 1), (2, 3)])
+def test_trained_padding_stands_beyond_the_ends_of_a_sequence(start: int, length: int) -> None:
+    before, behind = max(0, -start), max(0, start + length - 1)
+    options = {"start": start, "length": length, "lines": before + behind}
+    context = mixed("out", 2 * length, Projection("context", "a", 2 * length, "_out.w0", options))
+    net = network(graph(data("s", 3), fc("a", 2, "s", activation="linear"), context))
+    w = values(net)
+    lines, padding = STEPS.values @ w["_a.w0"] + w["_a.wbias"], w["_out.w0"]
+    expected = windows(lines, OFFSETS, start, length)
+    for first, last in pairwise(OFFSETS):
+        for line in range(first, last):
+            for number in range(length):
+                place = line + start + number
+                block = expected[line, 2 * number : 2 * number + 2]
+                if place < first:
+                    block += padding[before + place - first]
+                elif place >= last:
+                    block += padding[before + place - last]
+    np.testing.assert_allclose(result(net, {"s": STEPS}), expected)
     check_gradients(net, {"s": STEPS})
 
 
@@ -330,6 +353,39 @@ def test_the_classification_error_counts_wrong_lines() -> None:
         metric.add(total, network(made)(tensors(batch)), batch)
     assert total.tolist() == [2, 6]
     assert metric.value(total) == pytest.approx(1 / 3)
+
+
+def test_a_weighted_classification_error_is_the_weight_of_wrong_lines_over_all_weight() -> None:
+    from umiak.paddle_v1.evaluators import metrics
+
+    layers = (data("p", 2), data("label", 1), data("w", 1), Layer("cost", "square_error", 1, ("p", "p")))
+    error = Evaluator("classification_error_evaluator", "classification_error", ("p", "label", "w"))
+    made = graph(*layers, evaluators=(error,))
+    batch = {
+        "p": np.array([[0.1, 0.9], [0.6, 0.4], [0.3, 0.7]]),
+        "label": np.array([1, 1, 0]),
+        "w": np.array([[4.0], [1.0], [0.5]]),
+    }
+    metric, total = metrics(made)["classification_error_evaluator"], np.zeros(2)
+    metric.add(total, network(made)(tensors(batch)), batch)
+    assert total.tolist() == [1.5, 5.5]
+
+
+def test_a_label_beyond_the_classes_is_named() -> None:
+    layers = (data("x", 3), fc("p", 2, "x", activation="softmax"), data("label", 1))
+    net = network(graph(*layers, Layer("cost", "cross_entropy", 1, ("p", "label"))))
+    net(tensors({"x": X, "label": np.array([0, 1, 1, 0])}))
+    with pytest.raises(InputError, match="'label' gives the label 2, but 'p' has 2 classes"):
+        net(tensors({"x": X, "label": np.array([0, 1, 2, 0])}))
+
+
+def test_a_cost_passes_nothing_back_to_what_is_right() -> None:
+    layers = (data("x", 3), fc("a", 2, "x"), fc("b", 2, "x"), Layer("cost", "square_error", 1, ("a", "b")))
+    net = network(graph(*layers))
+    batch = tensors({"x": X})
+    net.loss(net(batch), batch).backward()
+    gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
+    assert gradients["_a.w0"].any() and not gradients["_b.w0"].any()
 
 
 @pytest.mark.parametrize(

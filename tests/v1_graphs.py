@@ -38,6 +38,7 @@ def _shapes(named: Mapping[str, Layer], layer: Layer) -> list[tuple[str, tuple[i
     for p in layer.projections:
         width = named[p.input].size
         shapes = {"trans_full_matrix": (p.size, width), "dotmul": (1, width), "scaling": (1, 1)}
+        shapes["context"] = (p.options.get("lines", 0), width)
         if p.parameter is not None:
             found.append((p.parameter, shapes.get(p.kind, (width, p.size))))
     if layer.bias is not None:

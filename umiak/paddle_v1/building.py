@@ -18,6 +18,8 @@ from umiak.paddle_v1.modules import Modules
 from umiak.paddle_v1.py2 import Located
 
 _current: ContextVar[Builder] = ContextVar("builder")
+FILLED = ("name", "act", "gate_act", "state_act", "param_attr", "bias_attr", "padding_attr", "pooling_type")
+"""Arguments that v1 filled in where their keyword was missing: given by position they were there twice, which ended the run."""
 Helper = TypeVar("Helper", bound=Callable[..., Any])
 
 
@@ -165,7 +167,7 @@ def building(builder: Builder) -> Iterator[Builder]:
 
 
 def helper(function: Helper) -> Helper:
-    """A name of the v1 language. What has a default must be given by its keyword, as the original wanted it."""
+    """A name of the v1 language."""
     signature = inspect.signature(function)
     known = list(signature.parameters.values())
     open_ended = any(p.kind is p.VAR_POSITIONAL for p in known)
@@ -177,7 +179,7 @@ def helper(function: Helper) -> Helper:
         outer, builder.helper = builder.helper, builder.helper or function.__name__
         try:
             if len(arguments) > required and not open_ended:
-                _positional(builder, [p.name for p in known[required : len(arguments)]])
+                _check_positions(builder, [p.name for p in known[required : len(arguments)]])
             try:
                 signature.bind(*arguments, **named)
             except TypeError as error:
@@ -189,11 +191,10 @@ def helper(function: Helper) -> Helper:
     return call  # type: ignore[return-value]
 
 
-def _positional(builder: Builder, names: list[str]) -> None:
-    told = ", ".join(f"{name}=…" for name in names) or "each optional argument by its name"
-    if builder.version != "0.9":
-        raise builder.error(f"optional arguments must be keywords; write {told}")
-    builder.warn(f"{builder.helper}: optional arguments should be keywords: {told}; --paddle_version 0.10 refuses this")
+def _check_positions(builder: Builder, names: list[str]) -> None:
+    if filled := [name for name in names if name in FILLED]:
+        told = ", ".join(f"{name}=…" for name in filled)
+        raise builder.error(f"give these by their keywords, as PaddlePaddle v1 wanted it: {told}")
 
 
 def _number(value: float | None) -> float | None:

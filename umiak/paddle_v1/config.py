@@ -149,15 +149,20 @@ def _opened(graph: Graph, modules: Modules, data: DataSource | None, is_train: b
     return ProviderSource(name, made, kinds)
 
 
-def _listed(path: str, where: str) -> list[str]:
-    """The lines of a file list, as they are: paths seen from the working directory."""
+def _listed(path: str | tuple[str, ...], where: str) -> list[str]:
+    """The lines of a file list, as they are: paths seen from the working directory.
+
+    A blank line names no file. But where there is nothing else, as for a provider that reads no file, it is called with a space.
+    """
+    if isinstance(path, tuple):
+        return list(path)
     try:
-        lines = Path(path).read_text(encoding="latin-1").splitlines()
+        lines = [line for line in Path(path).read_text(encoding="latin-1").splitlines() if line]
     except OSError as error:
         raise InputError(f"{where}: cannot read the list {path!r} in {Path.cwd()}: {error.strerror}") from None
-    if not (files := [line for line in lines if line.strip()]):
+    if not lines:
         raise InputError(f"{where}: the list {path!r} names no files")
-    return files
+    return [line for line in lines if line.strip()] or lines[:1]
 
 
 def _check_size(graph: Graph, name: str, kind: InputType, provider: str) -> None:

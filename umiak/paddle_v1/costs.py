@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from umiak.paddle_v1.graph import Layer
-from umiak.paddle_v1.layers import IDS, VECTORS, Step, Weights
+from umiak.paddle_v1.layers import LABELS, VECTORS, Step, Weights
 from umiak.paddle_v1.values import Value
 
 
@@ -25,9 +25,10 @@ class Cost(Step):
     def compute(self, values: list[Any]) -> Value:
         levels = self.together(values)
         predicted, right = values[:2]
-        cost = self.cost(predicted, self.dense(right, self.uses[1][0]))
+        # A label or weight may be computed by layers, but costs pass nothing back to them.
+        cost = self.cost(predicted, self.dense(right, self.uses[1][0]).detach())
         if len(values) > 2:
-            cost = cost * self.dense(values[2], self.uses[2][0]).view(-1)
+            cost = cost * self.dense(values[2], self.uses[2][0]).detach().view(-1)
         return Value(cost if self.coefficient == 1 else cost * self.coefficient, levels)
 
     def cost(self, predicted: Value, right: Tensor) -> Tensor:
@@ -37,9 +38,16 @@ class Cost(Step):
 class CrossEntropy(Cost):
     """-log of the probability of the right class; from the logits where the probabilities are a softmax, which is exact."""
 
-    use = IDS
+    use = LABELS
 
     def cost(self, predicted: Value, right: Tensor) -> Tensor:
+        classes = predicted.data.shape[1]
+        wrong = right[(right < 0) | (right >= classes)]
+        if len(wrong):
+            raise self.error(
+                f"{self.uses[1][0]!r} gives the label {int(wrong[0])}, but {self.uses[0][0]!r} has {classes} classes, from 0 "
+                "on: fix the provider or the size"
+            )
         if predicted.logits is not None:
             return functional.cross_entropy(predicted.logits, right, reduction="none")
         return -predicted.data.gather(1, right[:, None]).log().squeeze(1)

@@ -39,8 +39,12 @@ def define_py_data_sources2(train_list: Any, test_list: Any, module: Any, obj: A
         if file is None:
             halves.append(None)
             continue
-        if not isinstance(file, str):
-            raise builder.error(f"{what} must be the name of a file that lists data files, not {file!r}")
+        if isinstance(file, list) and file and all(isinstance(each, str) for each in file):
+            file = tuple(file)
+        elif not isinstance(file, str):
+            raise builder.error(
+                f"{what} must be the name of a file that lists data files, or a list of them, not {file!r}"
+            )
         names = {"module": _half(module, half), "obj": _half(obj, half)}
         for argument, value in names.items():
             if not isinstance(value, str):

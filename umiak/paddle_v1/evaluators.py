@@ -13,19 +13,27 @@ from umiak.paddle_v1.values import Value
 
 
 class ClassificationError:
-    """The share of lines whose largest value is not the label's; one value per line stands for class 1 above one half."""
+    """The share of lines whose largest value is not the label's; one value per line stands for class 1 above one half.
+
+    With a weight, lines count as much as it says.
+    """
 
     size = 2
 
     def __init__(self, evaluator: Evaluator) -> None:
-        self.predicted, self.label = evaluator.inputs[:2]
+        self.predicted, self.label, *weight = evaluator.inputs
+        self.weight = weight[0] if weight else None
 
     def add(self, total: np.ndarray, output: Any, batch: Mapping[str, Any]) -> None:
         predicted: Value = output.values[self.predicted]
         scores = predicted.data.detach().numpy()
         labels = output.values[self.label].data.numpy().reshape(-1)
         chosen = scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0.5
-        total += (np.count_nonzero(chosen != labels), len(labels))
+        if self.weight is None:
+            total += (np.count_nonzero(chosen != labels), len(labels))
+        else:
+            weights = output.values[self.weight].data.detach().numpy().reshape(-1)
+            total += (weights[chosen != labels].sum(), weights.sum())
 
     def value(self, total: np.ndarray) -> float:
         return float(total[0] / total[1]) if total[1] else float("nan")

@@ -55,7 +55,8 @@ class Parameter:
 class Projection:
     """One summand of a mixed layer: full_matrix, trans_full_matrix, table, context, identity, dotmul or scaling.
 
-    Options: context has `start` and `length` (zeros beyond both ends); identity has `offset` where it takes a slice.
+    Options: context has `start` and `length` (beyond both ends stand the lines of its parameter, else zeros); identity has
+    `offset` where it takes a slice.
     """
 
     kind: str
@@ -143,9 +144,9 @@ class Training:
 
 @dataclass(frozen=True)
 class DataSource:
-    """One half of define_py_data_sources2: a file that lists data files, and the provider that reads them."""
+    """One half of define_py_data_sources2: data files or the name of their list, and the provider that reads them."""
 
-    list: str
+    list: str | tuple[str, ...]
     module: str
     obj: str
     args: Any = None

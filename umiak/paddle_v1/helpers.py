@@ -228,7 +228,8 @@ def classification_cost(
 ) -> Output:
     builder = current()
     layer, truth = builder.layer(input), builder.layer(label, "label")
-    _same(builder, layer, truth)
+    if truth.kind != "data":
+        raise builder.error(f"label must be a data_layer, not {truth!r}")
     if builder.layers[layer.name].activation != "softmax":
         raise builder.error(f"its input must end in SoftmaxActivation(), but {layer!r} does not")
     parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
@@ -251,17 +252,9 @@ def mse_cost(
     """Was called regression_cost in 0.9, and is still known by that name."""
     builder = current()
     layer, truth = builder.layer(input), builder.layer(label, "label")
-    _same(builder, layer, truth)
     name = builder.name(name, "regression_cost" if builder.version == "0.9" else "mse_cost")
     parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
     return builder.add(name, "square_error", 1, parents, options={"coefficient": float(coeff)})
-
-
-def _same(builder: Builder, layer: Output, label: Output) -> None:
-    if label.kind != "data":
-        raise builder.error(f"label must be a data_layer, not {label!r}")
-    if layer.size != label.size:
-        raise builder.error(f"sizes differ: input is {layer!r}, label is {label!r}")
 
 
 @helper

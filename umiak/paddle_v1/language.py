@@ -56,7 +56,7 @@ def _check_lists(graph: Graph) -> None:
     if graph.data is None:
         raise InputError(f"{graph.path} names no data; call define_py_data_sources2(…)")
     for what, source in (("train", graph.data.train), ("test", graph.data.test)):
-        if source is not None and not Path(source.list).is_file():
+        if source is not None and isinstance(source.list, str) and not Path(source.list).is_file():
             raise InputError(
                 f"{graph.path}:{source.line}: there is no {what} list {source.list!r} in {Path.cwd()}; "
                 "start umiak in the directory the config's paths begin at"

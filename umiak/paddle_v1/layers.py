@@ -15,13 +15,14 @@ from umiak.paddle_v1 import lstm_steps
 from umiak.paddle_v1.affine import ACTIVATIONS, FUSED, affine
 from umiak.paddle_v1.graph import Layer, Projection
 from umiak.paddle_v1.lstm import lstm
+from umiak.paddle_v1.padding import padding
 from umiak.paddle_v1.rows import lookup, product
 from umiak.paddle_v1.values import Sparse, Value, lines
 
 Weight: TypeAlias = Tensor | SparseEmbedding
 Weights: TypeAlias = Callable[[str], Weight]
-IDS, VECTORS = "ids", "vectors"
-"""How a layer uses an input; a data layer is read accordingly."""
+IDS, LABELS, VECTORS = "ids", "labels", "vectors"
+"""How a layer uses an input; a data layer is read accordingly. The size of one that gives labels says nothing about them."""
 
 
 class Step:
@@ -113,7 +114,7 @@ class Sum(Step):
             raise self.error(
                 f"{term.projection.parameter!r} has sparse_update=True, but {term.projection.input!r} is not sparse: leave it out"
             )
-        return term.weight if term.projection.kind == "full_matrix" else term.weight.t()
+        return term.weight.t() if term.projection.kind == "trans_full_matrix" else term.weight
 
     def _other(self, term: Term, value: Any) -> Tensor:
         kind, options = term.projection.kind, term.projection.options
@@ -123,7 +124,9 @@ class Sum(Step):
             return lookup(*_rows(term.weight, value.data))
         data = self.dense(value, term.projection.input)
         if kind == "context":
-            return context(data, self.steps(value), options["start"], options["length"])
+            offsets, start, length = self.steps(value), options["start"], options["length"]
+            windows = context(data, offsets, start, length)
+            return windows if term.weight is None else windows + padding(self._matrix(term), offsets, start, length)
         if kind == "identity":
             at = options.get("offset", 0)
             return data[:, at : at + term.projection.size]

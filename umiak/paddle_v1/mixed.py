@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from umiak.paddle_v1.attributes import ParameterAttribute
+from umiak.paddle_v1.attributes import NO_BIAS_START, ParameterAttribute
 from umiak.paddle_v1.building import Builder, Output, current, helper
 from umiak.paddle_v1.graph import Projection
 
@@ -167,19 +167,23 @@ def identity_projection(input: Any, offset: int | None = None) -> Pending:
 
 
 @helper
-def context_projection(
-    input: Any, context_len: int, context_start: int | None = None, padding_attr: Any = False
-) -> Any:
+def context_projection(input: Any, context_len: int, context_start: int | None = None, padding_attr: Any = None) -> Any:
+    """Beyond the ends of a sequence stand trained values, which begin at zero; with padding_attr=False, zeros."""
     builder = current()
     origin, length = builder.layer(input), builder.size(context_len, "context_len")
-    if isinstance(padding_attr, ParameterAttribute) or padding_attr is True:
-        raise builder.error("umiak pads with zeros only; write padding_attr=False")
+    if padding_attr is None or padding_attr is True:
+        padding_attr = NO_BIAS_START
     start = -(length - 1) // 2 if context_start is None else context_start
     if not isinstance(start, int):
         raise builder.error(f"context_start must be a whole number, not {context_start!r}")
-    width = origin.size * length
-    made = Projection("context", origin.name, width, options={"start": start, "length": length})
-    return Pending(origin, width, lambda *_: made)
+    width, padding = origin.size * length, max(0, -start) + max(0, start + length - 1)
+
+    def finish(builder: Builder, _: int, default: str) -> Projection:
+        trained = isinstance(padding_attr, ParameterAttribute) and padding
+        name = builder.parameter(padding_attr, default, (padding, origin.size)) if trained else None
+        return Projection("context", origin.name, width, name, {"start": start, "length": length})
+
+    return Pending(origin, width, finish)
 
 
 def _weighted(kind: str, origin: Output, size: int, attribute: Any, shape: Callable[[int], tuple[int, ...]]) -> Pending:

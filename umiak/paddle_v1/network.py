@@ -12,7 +12,7 @@ from umiak.errors import InputError
 from umiak.paddle_v1 import initialise, values
 from umiak.paddle_v1.costs import COSTS
 from umiak.paddle_v1.graph import Graph, Layer
-from umiak.paddle_v1.layers import IDS, LAYERS, VECTORS, Step, Weight
+from umiak.paddle_v1.layers import IDS, LABELS, LAYERS, VECTORS, Step, Weight
 from umiak.paddle_v1.values import Value
 
 
@@ -34,8 +34,8 @@ class _Read(NamedTuple):
         name, size = self.layer.name, self.layer.size
         if name not in batch:
             raise InputError(f"the provider gives no data for data layer {name!r}; it has {', '.join(batch)}")
-        if self.use == IDS:
-            return values.ids(batch[name], name, size)
+        if self.use in (IDS, LABELS):
+            return values.ids(batch[name], name, size if self.use == IDS else None)
         return values.vectors(batch[name], batch.get(name + values.WEIGHTS), name, size)
 
 
@@ -69,7 +69,9 @@ class Network(nn.Module):
         data = {layer.name: layer for layer in layers if layer.kind == "data"}
         steps = [_KINDS[layer.kind](layer, weights.__getitem__) for layer in layers if layer.kind != "data"]
         evaluated = [
-            use for evaluator in graph.evaluators for use in zip(evaluator.inputs, (VECTORS, IDS), strict=False)
+            use
+            for evaluator in graph.evaluators
+            for use in zip(evaluator.inputs, (VECTORS, LABELS, VECTORS), strict=False)
         ]
         for name, use in [*(use for step in steps for use in step.uses), *evaluated]:
             if name in data and (name, use) not in self._places:
@@ -77,7 +79,7 @@ class Network(nn.Module):
                 self._reads.append(_Read(data[name], use))
         for number, step in enumerate(steps, len(self._reads)):
             self._steps.append((step, [self._places[use] for use in step.uses]))
-            self._places.update({(step.name, IDS): number, (step.name, VECTORS): number})
+            self._places.update({(step.name, use): number for use in (IDS, LABELS, VECTORS)})
         self._costs = [self._places[name, VECTORS] for name in graph.outputs if graph.layers[name].is_cost]
         shown = {**{name: VECTORS for name in graph.outputs}, **dict(evaluated)}
         self._shown = {name: self._places[name, use] for name, use in shown.items()}

@@ -48,14 +48,15 @@ def lines(value: Value | Sparse) -> int:
     return len(value.data.offsets) - 1 if isinstance(value.data, Bags) else len(value.data)
 
 
-def ids(field: Any, name: str, size: int) -> Value:
-    """A field as ids below `size`, one per line."""
+def ids(field: Any, name: str, size: int | None) -> Value:
+    """A field as ids, one per line; below `size` if there is one."""
     values, levels = _peel(field)
     if values.dtype != torch.int64 or values.dim() != 1:
         raise InputError(
             f"data layer {name!r} is used as ids, but its provider gives vectors: declare integer_value for it"
         )
-    _check_ids(values, name, size)
+    if size is not None:
+        _check_ids(values, name, size)
     return Value(values, levels)
 
 
