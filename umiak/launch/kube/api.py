@@ -123,9 +123,9 @@ class Api:
     def delete(self, where: str, **options: Any) -> Object:
         return self._json("DELETE", where, {}, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
 
-    def text(self, where: str, **query: Any) -> str:
-        """What a path answers that is no object, like a log."""
-        response = self._send("GET", where, query, None, None)
+    def text(self, where: str, seconds: float = READ_SECONDS, **query: Any) -> str:
+        """What a path answers that is no object, like a log. The API server may have to ask a node, which may be lost."""
+        response = self._send("GET", where, query, None, None, seconds=seconds)
         with translated(self.access):
             return response.data.decode("utf-8", errors="replace")
 
@@ -196,6 +196,7 @@ class Api:
         body: Object | None,
         kind: str | None,
         stream: bool = False,
+        seconds: float = READ_SECONDS,
     ) -> BaseHTTPResponse:
         """One request; once more with new credentials if the ones we kept are no longer good."""
         words = urlencode({key: value for key, value in query.items() if value is not None})
@@ -206,7 +207,7 @@ class Api:
             headers = {"Accept": "application/json, */*", "User-Agent": "umiak", **self._authorization()}
             if body is not None:
                 headers["Content-Type"] = kind or "application/json"
-            timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=None if stream else READ_SECONDS)
+            timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=None if stream else seconds)
             with translated(self.access):
                 response = pool.request(
                     method,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from umiak.errors import InputError
+from umiak.errors import InputError, RetryError
 from umiak.launch.kube import capacity
 from umiak.launch.kube.api import Api, ApiError, Object, path
 from umiak.launch.kube.diagnosis import Facts, Problem, last_event, not_created, problems
@@ -21,6 +21,7 @@ SERVER_MARK = "@server "
 TAIL_LINES = 400
 # Log lines of one worker's last minutes; enough to hold a few events between them.
 TAIL_BYTES = 200_000
+LOG_SECONDS = 5.0
 
 State = Literal["submitting", "waiting", "running", "stopping", "cancelled", "done", "failed", "deleting"]
 FINAL = ("done", "failed", "cancelled")
@@ -299,7 +300,10 @@ def _said(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Mapping[str, An
     newest = max(mine, key=lambda each: each.started or datetime.min.replace(tzinfo=UTC))
     where = path("Pod", namespace, newest.name, "log")
     try:
-        text = api.text(where, container=CONTAINER, tailLines=TAIL_LINES, limitBytes=TAIL_BYTES)
+        text = api.text(where, LOG_SECONDS, container=CONTAINER, tailLines=TAIL_LINES, limitBytes=TAIL_BYTES)
+    except RetryError:
+        # The API server has answered everything else: it waits for a node that has fallen silent.
+        return []
     except ApiError as error:
         # A pod that is just starting has no log, one on a lost node cannot be asked, and not everybody may read logs.
         if error.code in (400, 403, 404, 500, 502, 503, 504):
