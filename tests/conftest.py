@@ -1,3 +1,3 @@
-"""`make test` needs no cluster; the tests in tests/kube do, and `make test-kube` runs them."""
+"""`make test` needs no cluster and no root; the tests in tests/kube and tests/faults do, and `make test-kube` runs them."""
 
-collect_ignore = ["kube"]
+collect_ignore = ["kube", "faults"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.processes import TINY, descendants, wait_until_gone
+from tests.processes import TINY, alive, children, descendants, wait_until_gone
 from umiak.wire import credentials
 
 PORTS_APART = 10
@@ -31,7 +31,7 @@ class Pods:
     def __init__(self, directory: Path, workers: int, *args: str, config: Path = TINY, pause: float = 0.0) -> None:
         self.directory, self.workers, self.pause = directory, workers, pause
         self.out = directory / "volume" / "output"
-        self.out.parent.mkdir(parents=True)
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         credentials.write(directory / "credentials", workers)
         self.archive = directory / "config.tar.gz"
         with tarfile.open(self.archive, "w:gz") as tar:
@@ -146,6 +146,15 @@ def job(directory: Path, workers: int, *args: str, config: Path = TINY, pause: f
         yield pods
     finally:
         pods.close()
+
+
+def process(pods: Pods, index: int, who: str) -> int:
+    """A process of a pod. The server is a program of its own; of the forks, the coordinator is the one that was made first."""
+    pod = pods.running[index].pid
+    below = [pid for pid in children(pod) if alive(pid)]
+    servers = [pid for pid in below if b"umiak.pserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    forks = [pid for pid in below if pid not in servers]
+    return servers[0] if who == "server" else forks[0] if who == "coordinator" else forks[-1]
 
 
 def free_ports(count: int) -> int:

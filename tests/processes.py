@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 TINY = Path(__file__).with_name("tiny.py")
 
@@ -68,6 +70,15 @@ def wait_until_gone(pids: list[int], seconds: float = 15) -> None:
     deadline = time.monotonic() + seconds
     while any(alive(pid) for pid in pids):
         assert time.monotonic() < deadline, f"still running: {[pid for pid in pids if alive(pid)]}"
+        time.sleep(0.05)
+
+
+def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 60) -> None:
+    """Until it is so; a process that ends before that is shown."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, f"it ended with {process.returncode}: {process.communicate()}"
+        assert time.monotonic() < deadline, "it does not happen"
         time.sleep(0.05)
 
 

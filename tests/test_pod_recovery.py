@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pods import Pods, job
-from tests.processes import TINY, alive, children, descendants, snapshot_bytes, umiak
+from tests.pods import Pods, job, process
+from tests.processes import TINY, alive, descendants, snapshot_bytes, umiak
 
 PASSES = 3
 FLAGS = (f"--passes={PASSES}", "--checkpoint_minutes=0.01", "--log_period=1")
@@ -87,15 +87,6 @@ def test_killed_processes_cost_no_pod(pods: Pods, undisturbed: dict[str, bytes])
     causes = [event["cause"] for event in pods.events(0, "restart")]
     assert causes[0].startswith("trainer of worker 2: killed by signal 9")
     assert causes[1].startswith("pserver of worker 1: killed by signal 9")
-
-
-def process(pods: Pods, index: int, who: str) -> int:
-    """A process of a pod. The server is a program of its own; of the forks, the coordinator is the one that was made first."""
-    pod = pods.running[index].pid
-    below = [pid for pid in children(pod) if alive(pid)]
-    servers = [pid for pid in below if b"umiak.pserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    forks = [pid for pid in below if pid not in servers]
-    return servers[0] if who == "server" else forks[0] if who == "coordinator" else forks[-1]
 
 
 def test_a_pod_that_falls_silent_is_given_up_and_replaced(pods: Pods, undisturbed: dict[str, bytes]) -> None:

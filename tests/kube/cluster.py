@@ -113,6 +113,10 @@ class Cluster:
         """Pull (`up=False`) or plug the cable of a node."""
         network.set_link(self.place, name, up)
 
+    def nft(self, name: str, rules: str) -> str:
+        """Change what a node lets pass, or ask it."""
+        return run("ip", "netns", "exec", self.place.namespace(name), "nft", "-f", "-", text=rules)
+
     def ready(self) -> dict[str, bool]:
         """Which nodes there are, and whether they are Ready."""
         items = self.get("api/v1/nodes")["items"]

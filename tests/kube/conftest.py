@@ -27,8 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_whole_way",
         "test_tutorial",
         "test_job_client",
-        "test_job_recovery",
         "test_job_outages",
+        "test_job_partitions",
+        "test_job_recovery",
         "test_data_output",
         "test_job_others",
     )

@@ -21,6 +21,8 @@ PACKAGES = {
     "buildah": "buildah",
     "skopeo": "skopeo",
     "debootstrap": "debootstrap",
+    "fusermount3": "fuse3",
+    "faketime": "faketime",
 }
 
 

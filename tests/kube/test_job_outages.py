@@ -30,13 +30,14 @@ def cluster(cluster: Cluster) -> Iterator[Cluster]:
             clusters.down(made)
 
 
+@pytest.mark.parametrize("victim", [0, 1])
 def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
-    cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
+    cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes], victim: int
 ) -> None:
-    job = TrainingJob.write(namespace, tmp_path, pause=0.2)
+    """When its link heals, the pod that was there does not take back the place that its successor has."""
+    job = TrainingJob.write(namespace, tmp_path, pause=0.5)
     job.submit()
     job.until_training()
-    victim = 1
     node = job.pod(victim)["spec"]["nodeName"]
     cluster.set_link(node, up=False)
     try:
@@ -45,7 +46,11 @@ def test_a_node_gone_silent_is_named_with_the_command_that_frees_its_worker(
         assert sorted(name for name, ready in cluster.ready().items() if not ready) == [node]
         cluster.kubectl("delete", "node", node)
         job.until("a pod elsewhere", lambda: _elsewhere(job, victim, node), 120)
+        successor = job.pod(victim)["metadata"]["uid"]
+        job.until("training without the lost pod", lambda: _trains(job, victim), 120)
+        cluster.set_link(node, up=True)
         job.wait()
+        assert job.pod(victim)["metadata"]["uid"] == successor
     finally:
         cluster.set_link(node, up=True)
         cluster.restart_node(node)
@@ -83,6 +88,28 @@ def _silent(job: TrainingJob, node: str) -> bool:
 def _elsewhere(job: TrainingJob, worker: int, node: str) -> bool:
     pods = job.pods(worker)
     return bool(pods) and pods[-1]["spec"].get("nodeName", node) != node and pods[-1]["status"]["phase"] == "Running"
+
+
+def _trains(job: TrainingJob, worker: int) -> bool:
+    """Whether the newest pod of a worker has told of a round."""
+    return " Batch=" in job.namespace.cluster.log(job.pod(worker))
+
+
+def test_a_drained_node_costs_one_checkpoint(
+    cluster: Cluster, namespace: Namespace, tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    job = TrainingJob.write(namespace, tmp_path, pause=0.35)
+    job.submit()
+    job.until_training()
+    node = job.pod(0)["spec"]["nodeName"]
+    try:
+        cluster.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
+        job.until("a pod elsewhere", lambda: _elsewhere(job, 0, node), 120)
+        job.wait()
+    finally:
+        cluster.kubectl("uncordon", node)
+    job.assert_same(expected)
+    job.delete()
 
 
 def _logged(job: TrainingJob) -> int:
