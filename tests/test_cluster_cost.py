@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -249,3 +250,21 @@ def test_created_cluster_that_may_not_be_looked_at_is_an_error_not_a_plan(
     created.admin.deny("ec2:DescribeNatGateways")
     assert run(spec(), tmp_path) == 2
     assert "may not do ec2:DescribeNatGateways" in capsys.readouterr().err
+
+
+def test_price_caches_saved_at_once_leave_one_whole_file(aws: FakeAws) -> None:
+    """Threads, because they share a process id as containers with one home directory do."""
+    path = prices.cache_directory() / "prices-us-west-2.json"
+    price = Price(Decimal("1.5"), "USD", date(2026, 1, 1))
+
+    def save() -> None:
+        book = PriceBook(Aws("us-west-2"))
+        book._cached = {f"{number}": price for number in range(500)}
+        for _ in range(20):
+            book.save()
+            assert len(json.loads(path.read_text())) == 500
+
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(save) for _ in range(8)]:
+            done.result()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]

@@ -200,3 +200,26 @@ def test_a_clock_that_is_behind_is_named_with_both_times_and_may_be_corrected(
     assert datetime.timedelta(minutes=59) < begins - now <= datetime.timedelta(hours=1)
     said = umiak("pserver", "--nics=lo", "--port=1", "--tls", tmp_path / "worker-0", code=75)
     assert "this machine's clock says" in said
+
+
+def test_of_several_that_write_at_once_one_succeeds_with_a_whole_set(tmp_path: Path) -> None:
+    """Threads, because they share a process id as containers on one volume do."""
+    outcomes: list[str] = []
+
+    def write() -> None:
+        try:
+            credentials.write(tmp_path, 2)
+            outcomes.append("")
+        except InputError as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("") == 1
+    assert all("certificates" in told and str(tmp_path) in told for told in outcomes if told)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["worker-0", "worker-1"]
+    server = credentials.server_context(tmp_path / "worker-0")
+    assert talk(server, credentials.client_context(tmp_path / "worker-1"))[:2] == (b"hello", 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.processes import umiak
+from umiak import files
 from umiak.data import shards, split
 from umiak.errors import InputError, RetryError
 
@@ -173,6 +176,7 @@ def test_killed_in_the_middle_of_a_file_the_same_command_goes_on(tmp_path: Path)
     program = """
 import os, signal, sys
 from pathlib import Path
+from umiak import files
 from umiak.data import shards, split
 shards.CHUNK = 100_000
 split.SAVE_BYTES = 1_000_000
@@ -276,6 +280,33 @@ def test_a_name_that_a_manifest_may_not_have_is_refused_before_anything_is_cut(t
     with pytest.raises(InputError, match=r"backslash .* rename it"):
         cut(tmp_path / "source", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_volume_that_fails_for_a_moment_is_read_again_and_one_that_stays_so_is_no_fault_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Errors that no local disk gives on demand, so the call that opens a file is replaced."""
+    (tmp_path / "all.txt").write_text("".join(SAMPLES))
+    cut(tmp_path / "all.txt", tmp_path / "out")
+    really, failures = Path.open, [2, 2]
+
+    def fails(path: Path, *arguments: object, **options: object) -> object:
+        which = 0 if path.name == "manifest.json" else 1
+        if path.is_relative_to(tmp_path / "out") and failures[which]:
+            failures[which] -= 1
+            raise OSError(number, os.strerror(number), str(path))
+        return really(path, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", fails)
+    assert shards.stage(tmp_path / "out", 1, 3, tmp_path / "data") == 1
+    assert failures == [0, 0] and (tmp_path / "data/all.txt").read_text() == "".join(SAMPLES[1::3])
+    monkeypatch.setattr(files, "STORAGE_SECONDS", 0.1)
+    for lasting, name in (([100, 0], "manifest.json"), ([0, 100], "all.txt")):
+        failures[:] = lasting
+        with pytest.raises(RetryError, match=rf"cannot read .*{name}: .*; try again when") as told:
+            shards.stage(tmp_path / "out", 1, 3, tmp_path / "other")
+        assert told.value.exit_code == 75
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 
 from umiak.cluster.aws import Aws, AwsError
 from umiak.errors import InputError, RetryError
+from umiak.files import temporary_name
 from umiak.spec.cluster import partition
 
 FRESH = timedelta(days=7)
@@ -144,7 +145,7 @@ class PriceBook:
             key: {"amount": str(price.amount), "currency": price.currency, "asked": price.asked.isoformat()}
             for key, price in self._cached.items()
         }
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        temporary = temporary_name(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_text(json.dumps(entries, indent=1, sort_keys=True))

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from umiak.data import formats, parquet
 from umiak.errors import InputError
-from umiak.files import CHUNK, atomic, write_json
+from umiak.files import CHUNK, atomic, patiently, read_bytes, write_json
 from umiak.paths import is_relative, link_below
 
 MANIFEST = "manifest.json"
@@ -76,15 +76,13 @@ class Manifest:
 def read(root: Path) -> Manifest | None:
     path = root / MANIFEST
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(read_bytes(path))
         if value["version"] != VERSION:
             raise InputError(f"{path} has version {value['version']}; this umiak reads version {VERSION}")
         files = tuple(entry_of(entry, path) for entry in value["files"])
         manifest = Manifest(int(value["shards"]), value["layout"], value["source"], files)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise _foreign(path) from None
     if manifest.layout not in LAYOUTS or any(len(e.pieces) != (manifest.shards if e.split else 1) for e in files):
@@ -205,14 +203,32 @@ def _compare(path: Path, piece: Piece, size: int, sha256: str) -> None:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
+    file: IO[bytes] | None = None
+    at = 0
+
+    def read_on() -> bytes:
+        """The next bytes; after an error from a file that is opened anew, because the old handle may be stale."""
+        nonlocal file
+        try:
+            if file is None:
+                file = path.open("rb")
+                file.seek(at)
+            return file.read(CHUNK)
+        except OSError:
+            if file is not None:
+                file.close()
+            file = None
+            raise
+
     try:
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK):
-                yield chunk
+        while chunk := patiently(read_on, path):
+            at += len(chunk)
+            yield chunk
     except FileNotFoundError:
         raise InputError(f"{path} is missing, though the manifest names it; split the data again") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    finally:
+        if file is not None:
+            file.close()
 
 
 def _put_together(entry: Entry, paths: list[Path]) -> None:

@@ -8,6 +8,7 @@ whoever wants another worker writes a new set. A worker needs only its own direc
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import shutil
 import ssl
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak.errors import InputError, RetryError
+from umiak.files import disk_error, temporary_name
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -35,7 +37,7 @@ def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
         )
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    temporary = directory / f".new.{os.getpid()}"
+    temporary = temporary_name(directory / "new")
     try:
         ca_key, ca = _certificate(None, None, None)
         for worker in range(workers):
@@ -50,7 +52,9 @@ def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
         names = [f"worker-{worker}" for worker in range(workers)]
         return [(temporary / name).rename(directory / name) for name in names]
     except OSError as error:
-        raise InputError(f"cannot write certificates in {directory}: {error.strerror}; choose another") from None
+        if error.errno == errno.ENOTEMPTY:
+            raise InputError(f"somebody else has just written certificates to {directory}: use those") from None
+        raise disk_error(error, directory, "write certificates to") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
