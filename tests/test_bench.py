@@ -72,30 +72,47 @@ def test_paddle_is_measured_only_when_asked_for() -> None:
     assert not any(name.startswith("paddle") for name in systems("ctr", paddle=False))
 
 
-def test_a_meter_counts_only_the_steady_state(tmp_path: Path) -> None:
+class Clock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("umiak.bench.meter.time", made)
+    return made
+
+
+def test_a_meter_counts_only_the_steady_state(tmp_path: Path, clock: Clock) -> None:
     meter, reading = Meter(tmp_path, 0, warm_up=2, notes=lambda: {"bytes": 5}, scale=10), Reading(tmp_path, 0)
     for _ in range(2):
         meter.tick()
     assert not reading.has_begun
     for _ in range(11):
-        time.sleep(0.02)
+        clock.now += 0.02
         meter.tick()
     assert reading.has_begun and reading.notes() == {"scale": 10, "bytes": 5}
-    assert 0.2 <= reading.span() < 0.4
-    assert reading.rounds_per_s() == pytest.approx(100 / reading.span())
+    assert reading.span() == pytest.approx(0.2)
+    assert reading.rounds_per_s() == pytest.approx(500)
 
 
-def test_what_a_turn_counts_is_whole_rounds_of_that_turn(tmp_path: Path) -> None:
+def test_what_a_turn_counts_is_whole_rounds_of_that_turn(tmp_path: Path, clock: Clock) -> None:
     meter, reading = Meter(tmp_path, 0, warm_up=0), Reading(tmp_path, 0)
     meter.tick()
-    time.sleep(0.3)  # held in the middle of a round
+    clock.now += 0.3  # held in the middle of a round
     reading.forget()
     assert reading.span() == 0
     for _ in range(3):
         meter.tick()
-        time.sleep(0.05)
-    assert 0.1 <= reading.span() < 0.2
-    assert reading.rounds_per_s() == pytest.approx(2 / reading.span())
+        clock.now += 0.05
+    assert reading.span() == pytest.approx(0.1)
+    assert reading.rounds_per_s() == pytest.approx(20)
 
 
 DRIVER = """

@@ -404,13 +404,21 @@ def test_logs_are_followed_from_a_pod_to_its_replacement(
     kube.put(make.failed(0, 75, name="rec-0-old", message=make.report("lost")))
     kube.logs["rec-0-old"] = "before\n"
 
+    def asked(pod: str) -> None:
+        """Until its log was asked for once more, and the answer given."""
+        times = sum(f"/{pod}/log" in where for _, where in kube.requests)
+        deadline = time.monotonic() + 20
+        while sum(f"/{pod}/log" in where for _, where in kube.requests) < times + 2:
+            assert time.monotonic() < deadline, kube.requests
+            time.sleep(0.01)
+
     def replace() -> None:
-        time.sleep(0.3)
+        asked("rec-0-old")
         kube.logs["rec-0-new"] = "after\n"
         kube.put(make.running(0, name="rec-0-new", created="2026-11-16T09:06:00Z"))
-        time.sleep(0.3)
+        asked("rec-0-new")
         kube.logs["rec-0-new"] += "more\n"
-        time.sleep(0.3)
+        asked("rec-0-new")
         job["status"]["conditions"] = make.ended("Complete")
 
     thread = threading.Thread(target=replace)

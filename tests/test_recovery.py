@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import TINY, alive, children, descendants, kill_tree, snapshot_bytes, start, umiak, wait_until_gone
+from tests.processes import (
+    TINY,
+    alive,
+    children,
+    descendants,
+    kill_tree,
+    snapshot_bytes,
+    start,
+    umiak,
+    wait_for,
+    wait_until_gone,
+)
 from umiak.worker.coordinator import SILENCE_SECONDS
 
 PASSES = 5
@@ -67,6 +78,12 @@ def _send(number: int, pids: list[int]) -> None:
             os.kill(pid, number)
 
 
+def _waits(pid: int) -> int:
+    """How often a process has waited for something: a launcher has seen that nobody says anything when it waits again."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt_switches")).split()[1])
+
+
 def kill_one(launcher: int, draw: random.Random) -> str:
     """Kill one process of a job, or all of it at once."""
     below = [pid for pid in descendants(launcher) if alive(pid)]
@@ -115,8 +132,9 @@ def test_a_job_that_was_stopped_as_a_whole_goes_on(tmp_path: Path, undisturbed: 
         below = descendants(process.pid)
         _send(signal.SIGSTOP, below)
         time.sleep(SILENCE_SECONDS + 1)
+        before = _waits(process.pid)
         _send(signal.SIGCONT, [process.pid])
-        time.sleep(1)  # the launcher sees that nobody has said anything
+        wait_for(lambda: _waits(process.pid) > before + 1, process)
         _send(signal.SIGCONT, below)
         out, _ = process.communicate(timeout=90)
     finally:
