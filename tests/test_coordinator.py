@@ -5,30 +5,67 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from umiak.errors import RetryError, UmiakError
+from umiak import ownership
+from umiak.errors import InputError, ReplacedError, RetryError, StorageError, UmiakError
+from umiak.launch.directory import LocalDirectory
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.child import Report, TrainerChild
-from umiak.worker.coordinator import Coordinator, Rules
-from umiak.worker.supervisor import Dismissed, Supervisor, WorkerPlan, join
+from umiak.worker.coordinator import Coordinator
+from umiak.worker.failures import Failure, History
+from umiak.worker.link import Dismissed, join
+from umiak.worker.places import Places
+from umiak.worker.roster import Rules
+from umiak.worker.supervisor import Supervisor, WorkerPlan
 
 Stop = Callable[[], bool]
 Work = Callable[[int, Report, Stop], None]
 
 
+class HangingDirectory(LocalDirectory):
+    """A real one on a volume that answers nothing while it `hangs`, and then all that it was asked meanwhile."""
+
+    def __init__(self, out: Path) -> None:
+        super().__init__(out)
+        self.hangs = False
+        self._waiting: list[tuple[Future[Any], Callable[[], Future[Any]]]] = []
+
+    def take(self, generation: int) -> Future[None]:
+        return self._answer(lambda: super(HangingDirectory, self).take(generation))
+
+    def select(self, generation: int) -> Future[str | None]:
+        return self._answer(lambda: super(HangingDirectory, self).select(generation))
+
+    def _answer(self, ask: Callable[[], Future[Any]]) -> Future[Any]:
+        if not self.hangs:
+            return ask()
+        self._waiting.append((Future(), ask))
+        return self._waiting[-1][0]
+
+    def heal(self) -> None:
+        self.hangs = False
+        for future, ask in self._waiting:
+            future.set_result(ask().result())
+        self._waiting = []
+
+
 class Together:
     """A coordinator in this thread, each supervisor in a thread of its own, trainers as forks that do `work`."""
 
-    def __init__(self, directory: Path, workers: int, work: Work, rules: Rules) -> None:
+    def __init__(self, directory: Path, workers: int, work: Work, rules: Rules, places: Places | None = None) -> None:
         self.directory, self.work = directory, work
         self.events: list[dict[str, Any]] = []
         self.ends: dict[str, dict[str, Any] | UmiakError] = {}
-        self.coordinator = Coordinator("job", [True] * workers, lambda: False, self.events.append, rules)
+        self.run_directory = HangingDirectory(directory / "out")
+        self.coordinator = Coordinator(
+            "job", [True] * workers, self.run_directory, self.events.append, rules, places=places
+        )
         self.address = f"unix:{directory}/coordinator"
         self.server = FrameServer([listen(Address.parse(self.address))], self.coordinator, b"token", None)
         self.coordinator.server = self.server
@@ -36,7 +73,8 @@ class Together:
         self.threads: list[threading.Thread] = []
 
     def add(self, index: int, name: str = "") -> None:
-        """Start a supervisor; what it was told at the end, or what was raised, is kept under its name."""
+        """Start a supervisor; what it was told at the end, or what was raised, is kept under its name, which is its
+        incarnation, too."""
         name = name or str(index)
         thread = threading.Thread(target=self._supervise, args=(index, name), daemon=True)
         self.threads.append(thread)
@@ -46,7 +84,20 @@ class Together:
         count = len(self.coordinator.workers)
         directory = self.directory / f"node_{index}"
         plan = WorkerPlan(
-            index, count, "job", "token", self.address, count, index, (), None, False, directory, 0, replacements=0
+            index,
+            count,
+            "job",
+            "token",
+            self.address,
+            count,
+            index,
+            (),
+            None,
+            False,
+            directory,
+            0,
+            replacements=0,
+            incarnation=name,
         )
 
         def start(note: dict[str, Any], close: list[int]) -> TrainerChild:
@@ -201,3 +252,123 @@ def test_who_does_not_come_is_named(tmp_path: Path) -> None:
     job.until(lambda: job.coordinator.result)
     assert job.coordinator.result == (75, "worker 0, 2 did not come within 1 s")
     job.close()
+
+
+def test_one_that_was_replaced_cannot_come_back_and_its_successor_stays(together: Start) -> None:
+    job = together(2, rounds)
+    job.until(job.trains)
+    job.add(1, "successor")
+    job.until(lambda: "1" in job.ends)
+    job.events.clear()
+    job.until(job.trains)
+    del job.ends["1"]
+    job.add(1, "1")
+    job.until(lambda: "1" in job.ends)
+    end = job.ends["1"]
+    assert isinstance(end, ReplacedError) and end.exit_code == 75
+    assert not [event for event in job.events if event["event"] == "restart"], "its successor was evicted"
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 3)
+
+
+def test_a_new_coordinator_refuses_whom_the_one_before_has_replaced(tmp_path: Path) -> None:
+    before = Places()
+    for name in ("first", "second"):
+        before.take(0, name)
+    job = Together(tmp_path, 1, rounds, Rules(3), Places.of(before.to_json()))
+    job.add(0, "second")
+    job.until(job.trains)
+    job.add(0, "first")
+    job.until(lambda: "first" in job.ends)
+    assert isinstance(job.ends["first"], ReplacedError)
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 2)
+    job.close()
+
+
+def test_one_that_connects_again_has_its_place_still(together: Start) -> None:
+    """A link that broke and healed before anybody took the place."""
+    job = together(2, rounds)
+    job.until(job.trains)
+    job.events.clear()
+    job.add(1, "1")
+    job.until(lambda: any(event["event"] == "restart" for event in job.events))
+    job.events.clear()
+    job.until(job.trains)
+    assert not job.coordinator.places.replaced
+    job.coordinator.stop()
+    job.until(lambda: isinstance(job.ends.get("1"), dict) and "0" in job.ends)
+
+
+def test_while_the_volume_hangs_a_restart_waits_and_nobody_is_lost(
+    together: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("umiak.worker.coordinator.SILENCE_SECONDS", 4.0)
+    job = together(2, rounds)
+    job.until(job.trains)
+    job.run_directory.hangs = True
+    job.add(1, "successor")
+    hung = time.monotonic()
+    job.until(lambda: time.monotonic() - hung > 5)
+    assert job.coordinator.result is None and not job.coordinator.running
+    assert job.coordinator.restarts == 1, "the silence of a volume was taken for that of a worker"
+    job.events.clear()
+    job.run_directory.heal()
+    job.until(job.trains)
+    assert job.coordinator.generation == 1
+    job.coordinator.stop()
+    job.until(lambda: len(job.ends) == 3)
+
+
+@pytest.mark.parametrize("error", [InputError("all checkpoints are damaged"), StorageError("cannot read a manifest")])
+def test_a_job_whose_checkpoint_cannot_be_chosen_ends_with_the_reason(
+    tmp_path: Path, error: UmiakError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def select(out: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("umiak.launch.directory.checkpoint.select", select)
+    job = Together(tmp_path, 1, rounds, Rules(3))
+    job.add(0)
+    job.until(lambda: "0" in job.ends)
+    assert job.coordinator.result == (error.exit_code, str(error))
+    job.close()
+
+
+def test_a_coordinator_whose_directory_was_taken_tells_nobody_to_end(together: Start) -> None:
+    job = together(2, rounds)
+    job.until(job.trains)
+    ownership.seize(job.run_directory.out, "the next coordinator")
+    job.add(1, "successor")
+    with pytest.raises(ReplacedError, match="taken"):
+        job.until(lambda: False)
+    assert job.coordinator.result is None and "0" not in job.ends
+    job.coordinator.finish(75, "the test is over")
+    job.until(lambda: len(job.ends) == 3)
+
+
+def failure(round_id: int, code: int = -9, role: str = "supervisor") -> Failure:
+    return Failure(1, role, code, "lost", round_id)
+
+
+def test_a_checkpoint_past_the_failed_round_makes_restarts_count_anew() -> None:
+    history = History(max_restarts=2)
+    for round_id in range(10, 1000, 10):
+        assert history.add(failure(round_id)) is None, "the limit was reached in spite of progress"
+        assert history.add(failure(round_id + 1)) is None
+        history.committed(round_id)
+        assert history.restarts == 2, "that is no progress: it has failed later than that"
+        history.committed(round_id + 2)
+    assert history.add(failure(1000)) is None
+    assert history.add(failure(1001)) is None
+    assert history.add(failure(1002)) == (1, "supervisor of worker 1: lost; gave up after 2 restarts")
+
+
+def test_connections_lost_before_training_began_are_not_the_same_round() -> None:
+    history = History(max_restarts=5)
+    assert [history.add(failure(-1)) for _ in range(5)] == [None] * 5
+    at_a_round = History(max_restarts=5)
+    ends = [at_a_round.add(failure(7, role="trainer")) for _ in range(3)]
+    assert ends[:2] == [None, None] and ends[2] == (1, "trainer of worker 1: lost; it failed 3 times at the same round")
+    own = History(max_restarts=5)
+    assert [own.add(failure(-1, 1, "trainer")) for _ in range(3)][2] is not None, "its own error comes every time"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from umiak import ownership
-from umiak.errors import RetryError
+from umiak.errors import ReplacedError
 
 
 def test_of_many_who_ask_at_once_each_gets_a_generation_of_its_own_or_none(tmp_path: Path) -> None:
@@ -20,8 +20,8 @@ def test_of_many_who_ask_at_once_each_gets_a_generation_of_its_own_or_none(tmp_p
         taken = []
         for _ in range(20):
             try:
-                taken.append(ownership.take(tmp_path, str(number)))
-            except RetryError:
+                taken.append(ownership.seize(tmp_path, str(number)))
+            except ReplacedError:
                 continue
         return taken
 
@@ -34,31 +34,34 @@ def test_of_many_who_ask_at_once_each_gets_a_generation_of_its_own_or_none(tmp_p
 
 def test_who_was_replaced_is_refused_from_then_on(tmp_path: Path) -> None:
     ownership.check(tmp_path, 0)
-    first = ownership.take(tmp_path, "a")
+    first = ownership.seize(tmp_path, "a")
     ownership.check(tmp_path, first)
-    second = ownership.take(tmp_path, "b")
+    second = ownership.seize(tmp_path, "b")
     assert (first, second) == (0, 1)
-    with pytest.raises(RetryError, match="generation 0, and 1 was taken since"):
+    with pytest.raises(ReplacedError, match="generation 0, and 1 was taken since"):
         ownership.check(tmp_path, first)
     ownership.check(tmp_path, second)
+    with pytest.raises(ReplacedError):
+        ownership.take(tmp_path, "a", first + 1)
+    assert ownership.owner_of(tmp_path, second) == "b"
 
 
 def test_a_directory_of_an_earlier_version_goes_on_counting(tmp_path: Path) -> None:
-    assert ownership.take(tmp_path, "a", after=6) == 7
+    assert ownership.seize(tmp_path, "a", after=6) == 7
 
 
 def test_a_generation_that_another_took_after_the_look_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = ownership.newest(tmp_path)
-    ownership.take(tmp_path, "other")
+    ownership.seize(tmp_path, "other")
     with monkeypatch.context() as patch:
         patch.setattr(ownership, "newest", lambda out: looked)
-        with pytest.raises(RetryError, match="at the same moment"):
-            ownership.take(tmp_path, "sleeper")
+        with pytest.raises(ReplacedError, match="taken by another"):
+            ownership.seize(tmp_path, "sleeper")
 
 
 def test_files_of_old_generations_do_not_pile_up(tmp_path: Path) -> None:
     for _ in range(ownership.KEPT + 5):
-        ownership.take(tmp_path, "a")
+        ownership.seize(tmp_path, "a")
     assert len(list((tmp_path / ownership.DIRECTORY).iterdir())) == ownership.KEPT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from umiak.errors import InputError, RetryError
+from umiak import ownership
+from umiak.errors import InputError, ReplacedError, RetryError
 from umiak.pod import claim, environment, report
 from umiak.pod.report import Outcome
 from umiak.spec.settings import Settings
@@ -63,51 +65,125 @@ def never(seconds: float) -> None:
 
 
 def test_every_coordinator_has_a_newer_generation_than_those_before(tmp_path: Path) -> None:
-    first = claim.take(settings(tmp_path), "job", never)
-    first.note(generation=7)
-    second = claim.take(settings(tmp_path), "job", lambda seconds: None)
+    first = claim.take(settings(tmp_path), "job", "a", never)
+    for generation in range(1, 8):
+        first.advance(generation)
+    second = claim.take(settings(tmp_path), "job", "b", lambda seconds: None)
     assert (first.generation, second.generation) == (7, 8)
 
 
-def test_who_has_lost_an_output_directory_to_another_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.0)
-    given_up = claim.take(settings(tmp_path), "job", never)
+def test_the_directory_of_an_earlier_version_goes_on_counting_generations(tmp_path: Path) -> None:
+    old = {"uid": "job", "owner": "x", "generation": 4, "released": True, "done": False}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "job.json").write_text(json.dumps(old))
+    assert claim.take(settings(tmp_path), "job", "a", never).generation == 5
+
+
+def test_who_has_lost_an_output_directory_to_another_notices_and_writes_nothing(tmp_path: Path) -> None:
+    given_up = claim.take(settings(tmp_path), "job", "a", never)
     given_up.look()
     waited: list[float] = []
-    claim.take(settings(tmp_path), "job", waited.append).look()
+    claim.take(settings(tmp_path), "job", "b", waited.append).look()
     assert waited == [claim.HANDOVER_SECONDS], "the one before gets the time to notice"
-    with pytest.raises(RetryError, match="taken over"):
-        given_up.look()
+    written = (tmp_path / "out" / claim.FILE).read_bytes()
+    for act in (given_up.look, given_up.note, lambda: given_up.note(done=True), lambda: given_up.advance(1)):
+        with pytest.raises(ReplacedError):
+            act()
+    assert (tmp_path / "out" / claim.FILE).read_bytes() == written
+
+
+def test_a_coordinator_in_a_pod_that_was_replaced_does_not_take_the_directory_back(tmp_path: Path) -> None:
+    """Its pod wakes up, finds its coordinator silent and starts another."""
+    claim.take(settings(tmp_path), "job", "frozen", never)
+    healthy = claim.take(settings(tmp_path), "job", "successor", lambda seconds: None)
+    with pytest.raises(ReplacedError):
+        claim.take(settings(tmp_path), "job", "frozen", never)
+    healthy.look()
+    assert claim.take(settings(tmp_path), "job", "successor", never).generation == 2, "its own pod may start another"
+
+
+def test_the_generation_tells_who_was_replaced_before_job_json_does(tmp_path: Path) -> None:
+    claim.take(settings(tmp_path), "job", "frozen", never)
+    ownership.seize(tmp_path / "out", "successor")
+    with pytest.raises(ReplacedError, match="given up for lost"):
+        claim.take(settings(tmp_path), "job", "frozen", never)
+
+
+def test_replaced_pods_are_known_to_the_next_coordinator(tmp_path: Path) -> None:
+    first = claim.take(settings(tmp_path), "job", "a", never)
+    places = copy.deepcopy(first.entry.places)
+    for name in ("b", "c"):
+        places.take(1, name)
+    first.note(places=places)
+    found = claim.take(settings(tmp_path), "job", "d", lambda seconds: None).entry.places
+    assert found.holders == {0: "d", 1: "c"} and found.replaced == ["b", "a"]
+    other = claim.read(tmp_path / "out")
+    assert other is not None and other.places == found
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"uid": "job"}'])
+def test_a_job_json_that_cannot_be_read_does_not_count_as_none(tmp_path: Path, content: str) -> None:
+    claim.take(settings(tmp_path), "job", "a", never)
+    (tmp_path / "out" / claim.FILE).write_text(content)
+    before = sorted(path.name for path in (tmp_path / "out").rglob("*"))
+    with pytest.raises(RetryError, match=r"job\.json is not what a job wrote"):
+        claim.take(settings(tmp_path), "another", "b", never)
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*")) == before
 
 
 def test_another_job_is_kept_out_as_long_as_the_first_one_shows_signs_of_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(claim, "STALE_SECONDS", 0.3)
     monkeypatch.setattr(claim, "LEAVE_SECONDS", 1.0)
-    first = claim.take(settings(tmp_path), "first", never)
+    first = claim.take(settings(tmp_path), "first", "a", never)
 
     def beat(seconds: float) -> None:
         time.sleep(0.05)
         first.look()
 
     with pytest.raises(InputError, match=r"another job \(first\) is training into"):
-        claim.take(settings(tmp_path), "second", beat)
+        claim.take(settings(tmp_path), "second", "b", beat)
     first.note(released=True)
-    assert claim.take(settings(tmp_path), "second", never).generation == 1
+    assert claim.take(settings(tmp_path), "second", "b", never).generation == 1
+
+
+def test_a_volume_that_hung_for_the_waiting_job_is_no_sign_that_the_other_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "STALE_SECONDS", 0.3)
+    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.1)
+    first = claim.take(settings(tmp_path), "first", "a", never)
+    reads = iter([0.0, 0.6])
+    real = claim.read
+
+    def hangs(out: Path) -> claim.Entry | None:
+        time.sleep(next(reads, 0.0))
+        return real(out)
+
+    monkeypatch.setattr(claim, "read", hangs)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        time.sleep(0.05)
+        if len(waits) == 2:
+            first.note(released=True)
+
+    claim.take(settings(tmp_path), "second", "b", wait)
+    assert len(waits) == 2, "the directory was taken from an owner that could not write"
 
 
 def test_what_an_earlier_job_left_without_a_checkpoint_is_not_overwritten_unasked(tmp_path: Path) -> None:
     (tmp_path / "out" / "pass-00000").mkdir(parents=True)
     with pytest.raises(InputError, match="already holds a run"):
-        claim.take(settings(tmp_path), "job", never)
-    claim.take(replace(settings(tmp_path), overwrite=True), "job", never)
+        claim.take(settings(tmp_path), "job", "a", never)
+    claim.take(replace(settings(tmp_path), overwrite=True), "job", "a", never)
     assert not (tmp_path / "out" / "pass-00000").exists()
 
 
 def test_a_job_that_is_done_is_done_for_itself_only(tmp_path: Path) -> None:
-    claim.take(settings(tmp_path), "job", never).note(done=True)
+    claim.take(settings(tmp_path), "job", "a", never).note(done=True)
     assert claim.is_done(tmp_path / "out", "job")
     assert not claim.is_done(tmp_path / "out", "another") and not claim.is_done(tmp_path, "job")
 

@@ -15,7 +15,7 @@ def _end(work) -> tuple[int, str]:
     while (end := child.poll()) is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    child.kill()
+    child.gone()
     return end
 
 

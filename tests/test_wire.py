@@ -151,7 +151,7 @@ STRANGERS = {
         + b"\0",
         "an incomplete greeting",
     ),
-    "another version": (greeting(version=7), "protocol version 7 where 1 is spoken"),
+    "another version": (greeting(version=7), "protocol version 7 where 2 is spoken"),
     "an unknown role": (greeting(role="king\nE0101 fake line"), r"unknown role 'king\nE0101 fake line'"),
     "another token": (greeting(), "another job's token"),
     "a proof that is not ASCII": (greeting(proof="\u00e9\ud800"), "another job's token"),

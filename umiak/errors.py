@@ -28,6 +28,10 @@ class StorageError(RetryError):
     """A disk or volume failed for a while. It says nothing about the files there, which may well be whole."""
 
 
+class ReplacedError(RetryError):
+    """Another process has taken the place of this one, which must not come back."""
+
+
 class DamagedError(UmiakError):
     """A file that is not what was written: of another length or content, or gone. An older one may be whole."""
 
@@ -41,9 +45,8 @@ def describe(error: UmiakError) -> dict[str, Any]:
 
 def described(value: Mapping[str, Any]) -> UmiakError:
     """The error that `describe` gave, of its own class where that is one of these."""
-    kind = {c.__name__: c for c in (InputError, RetryError, StorageError, DamagedError)}.get(
-        str(value.get("kind")), UmiakError
-    )
+    kinds = (InputError, RetryError, StorageError, ReplacedError, DamagedError)
+    kind = {c.__name__: c for c in kinds}.get(str(value.get("kind")), UmiakError)
     error = kind(str(value.get("message", "the peer reported an error without a message")))
     error.exit_code = int(value.get("exit_code", 1))
     return error

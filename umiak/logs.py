@@ -5,19 +5,26 @@ Only the text is here; when to write is for the trainer and the server.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
+import os
+import queue
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from umiak.errors import InputError
+from umiak.errors import StorageError
+from umiak.files import patiently
 
 PYTHON = "umiak.paddle_v1.python"
 """The logger for what v1 said from Python: its lines had a format of their own."""
 
+QUEUED_LINES = 10_000
+FLUSH_SECONDS = 2.0
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 
 
@@ -44,6 +51,62 @@ class _LogFile(logging.StreamHandler[TextIO]):
         """A log that cannot be written does not end a training: the next checkpoint meets the same disk and says so."""
 
 
+class _QueuedLogFile(_LogFile):
+    """Lines wait for a thread that writes them: a volume that does not answer holds up that thread, and nobody who logs.
+
+    The file is written past the stream's buffer, whose lock a fork might find taken.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
+        self._lost = 0
+        self._pid = os.getpid()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = (self.format(record) + "\n").encode(errors="replace")
+        if os.getpid() != self._pid:
+            # The thread has stayed with the parent of this fork.
+            with contextlib.suppress(OSError):
+                os.write(self.stream.fileno(), line)
+        elif self._lines.qsize() < QUEUED_LINES:
+            self._lines.put(line)
+        else:
+            self._lost += 1
+
+    def drain(self, seconds: float) -> None:
+        """Wait until what was logged so far is written, but no longer than this."""
+        if os.getpid() == self._pid:
+            reached = threading.Event()
+            self._lines.put(reached)
+            reached.wait(seconds)
+
+    def _work(self) -> None:
+        told = 0
+        while True:
+            line = self._lines.get()
+            if isinstance(line, threading.Event):
+                line.set()
+                continue
+            if (lost := self._lost) > told:
+                line += f"({lost - told} lines were lost here: the volume did not take them)\n".encode()
+            try:
+                while line:
+                    line = line[os.write(self.stream.fileno(), line) :]
+                told = lost
+            except (OSError, ValueError):
+                self._lost += 1
+
+
+def flush(seconds: float = FLUSH_SECONDS) -> None:
+    """Have what was logged on disk before this process ends, unless that takes too long."""
+    deadline = time.monotonic() + seconds
+    for handler in logging.getLogger("umiak").handlers:
+        if isinstance(handler, _QueuedLogFile):
+            handler.drain(max(0.0, deadline - time.monotonic()))
+
+
 def echo(stream: TextIO, mark: str = "") -> None:
     """Send everything this process logs to a stream too, each line after `mark`."""
     handler = logging.StreamHandler(stream)
@@ -60,18 +123,29 @@ class _Marked(GlogFormatter):
         return "\n".join(f"{self.mark}{line}" for line in super().format(record).split("\n"))
 
 
-def setup(path: Path) -> TextIO:
-    """Send everything this process logs to `path`, whole lines appended at once. Dots go straight to the stream."""
-    try:
+def setup(path: Path, queued: bool = False) -> TextIO:
+    """Send everything this process logs to `path`, whole lines appended at once. Dots go straight to the stream.
+
+    A process that others listen for has its lines `queued`, and must `flush` before it ends by os._exit.
+    """
+
+    def open_log() -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("a", buffering=1, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write the log {path}: {error.strerror}; check the output directory") from None
-    handler = _LogFile(stream)
+        return path.open("a", buffering=1, encoding="utf-8")
+
+    try:
+        stream = patiently(open_log, path, "write the log")
+    except FileNotFoundError as error:
+        raise StorageError(f"cannot write the log {path}: {path.parent} is gone") from error
+    handler = _QueuedLogFile(stream) if queued else _LogFile(stream)
     handler.setFormatter(GlogFormatter())
     logger = logging.getLogger("umiak")
+    atexit.unregister(flush)
+    atexit.register(flush)
     for old in [h for h in logger.handlers if isinstance(h, _LogFile)]:
         logger.removeHandler(old)
+        if isinstance(old, _QueuedLogFile):
+            old.drain(FLUSH_SECONDS)
         with contextlib.suppress(OSError):
             old.stream.close()
     logger.addHandler(handler)

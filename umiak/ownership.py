@@ -13,8 +13,8 @@ import os
 import secrets
 from pathlib import Path
 
-from umiak.errors import RetryError
-from umiak.files import sync_directory
+from umiak.errors import ReplacedError, StorageError
+from umiak.files import make_directory, names_in, patiently, read_bytes, sync_directory, temporary_name, write_json
 
 DIRECTORY = "generations"
 KEPT = 16
@@ -23,62 +23,79 @@ KEPT = 16
 
 def newest(out: Path) -> int:
     """The newest generation that was taken; -1 if there was none."""
-    return max(_taken(out / DIRECTORY), default=-1)
+    return max(_taken(out), default=-1)
 
 
-def take(out: Path, owner: str, after: int = -1) -> int:
-    """Take the next generation, a later one than `after`. A RetryError if another takes one at the same time."""
-    directory = out / DIRECTORY
-    draft = directory / f".{secrets.token_hex(8)}"
+def owner_of(out: Path, generation: int) -> str:
+    """Who took a generation; empty if nobody has, or so long ago that its file was removed."""
+    path = _file(out, generation)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        number = max(newest(out), after) + 1
-        with draft.open("x") as file:
-            file.write(json.dumps({"owner": owner}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            _create(draft, directory / f"{number:010d}")
-        finally:
-            draft.unlink(missing_ok=True)
-        sync_directory(directory)
-    except OSError as error:
-        raise RetryError(f"cannot take a generation in {directory}: {error.strerror or error}") from error
-    # One that slept between its look and its creation finds that others were faster.
-    check(out, number)
-    for old in sorted(_taken(directory))[:-KEPT]:
-        (directory / f"{old:010d}").unlink(missing_ok=True)
+        return str(json.loads(read_bytes(path))["owner"])
+    except FileNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"cannot tell who took generation {generation}: {path} is not what was written") from error
+
+
+def was_replaced(out: Path, owner: str) -> bool:
+    """Whether this owner had the directory, and another has taken it since."""
+    owners = [owner_of(out, number) for number in sorted(_taken(out))]
+    return owner in owners and owners[-1] != owner
+
+
+def seize(out: Path, owner: str, after: int = -1) -> int:
+    """Take the next generation, a later one than `after`, from whoever has the directory now."""
+    number = max(newest(out), after) + 1
+    take(out, owner, number)
     return number
 
 
-def check(out: Path, generation: int) -> None:
-    """A RetryError if a later generation was taken: what follows must not be done."""
-    directory = out / DIRECTORY
+def take(out: Path, owner: str, number: int) -> None:
+    """Take this very generation. A ReplacedError if another has it, or a later one."""
+    check(out, number)
+    path = _file(out, number)
+    make_directory(path.parent)
+    draft = temporary_name(path)
+    content = {"owner": owner, "mark": secrets.token_hex(8)}
+    write_json(draft, content)
+
+    def create() -> None:
+        """Give a complete file its name, unless the name is taken."""
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            # An error may have come after the deed, and an answer may get lost: then it is ours.
+            if json.loads(path.read_bytes()) != content:
+                raise ReplacedError(f"generation {number} of {out} was taken by another process") from None
+        sync_directory(path.parent)
+
     try:
-        # An NFS client may answer from a list of names that is a minute old; after a change of its own it asks again.
-        os.utime(directory)
-        last = newest(out)
-    except FileNotFoundError:
-        return  # nobody ever took one
-    except OSError as error:
-        raise RetryError(f"cannot tell who owns {out}: {directory}: {error.strerror or error}") from error
-    if last > generation:
-        raise RetryError(
+        patiently(create, path, "write")
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+    # One that slept between its look and its creation finds that others were faster.
+    check(out, number)
+    for old in sorted(_taken(out))[:-KEPT]:
+        with contextlib.suppress(OSError):
+            _file(out, old).unlink(missing_ok=True)
+
+
+def check(out: Path, generation: int) -> None:
+    """A ReplacedError if a later generation was taken: what follows must not be done."""
+    directory = out / DIRECTORY
+    # An NFS client may answer from a list of names that is a minute old; after a change of its own it asks again.
+    with contextlib.suppress(FileNotFoundError):
+        patiently(lambda: os.utime(directory), directory, "touch")
+    if (last := newest(out)) > generation:
+        raise ReplacedError(
             f"another process has taken over {out}: this one has generation {generation}, and {last} was taken since"
         )
 
 
-def _create(draft: Path, path: Path) -> None:
-    """Give a complete file its name, unless the name is taken."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        # The answer of an NFS server may get lost, and the repeated request then fails although the first succeeded.
-        if draft.stat().st_nlink != 2:
-            raise RetryError(f"{path} was taken by another process at the same moment") from None
+def _file(out: Path, generation: int) -> Path:
+    return out / DIRECTORY / f"{generation:010d}"
 
 
-def _taken(directory: Path) -> list[int]:
-    with contextlib.suppress(FileNotFoundError):
-        return [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
-    return []
+def _taken(out: Path) -> list[int]:
+    return [int(name) for name in names_in(out / DIRECTORY) if name.isdigit()]

@@ -30,8 +30,9 @@ from umiak.spec.settings import Settings
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.conclusion import conclude
-from umiak.worker.coordinator import Coordinator, Rules
+from umiak.worker.coordinator import Coordinator
 from umiak.worker.forked import start_trainer, warm_up
+from umiak.worker.roster import Rules
 from umiak.worker.supervisor import WorkerPlan
 from umiak.worker.supervisor import main as supervise
 
@@ -91,12 +92,14 @@ def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) 
 
 
 def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.trainer.checkpoint import select
+    from umiak.launch.directory import LocalDirectory
+    from umiak.trainer import checkpoint
     from umiak.trainer.job import Stopped
     from umiak.trainer.run import Assignment, run
 
-    found = select(settings.save_dir) if settings.resume else None
-    assignment = Assignment(out=settings.save_dir, checkpoint=found)
+    directory = LocalDirectory(settings.save_dir)
+    named = checkpoint.select(settings.save_dir)
+    assignment = Assignment(out=settings.save_dir, generation=directory.generation, checkpoint=named)
     stream = logs.setup(settings.save_dir / "node_0" / "train.log")
     with _stopping() as stop:
         try:
@@ -106,21 +109,17 @@ def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
 
 
 def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.trainer.checkpoint import remove_unfinished, select
+    from umiak.launch.directory import LocalDirectory
 
     warm_up()
-    remove_unfinished(settings.save_dir)
-    logs.setup(settings.save_dir / "job.log")
+    logs.setup(settings.save_dir / "job.log", queued=True)
+    directory = LocalDirectory(settings.save_dir)
     rundir = Path(tempfile.mkdtemp(prefix="umiak-"))
     try:
         plans = plan_workers(settings, rundir, secrets.token_hex(16))
-        resuming = settings.resume
-
-        def resume() -> bool:
-            return resuming or select(settings.save_dir) is not None
-
         trainers = [plan.trainer is not None for plan in plans]
-        coordinator = Coordinator(JOB, trainers, resume, on_event, Rules(settings.max_restarts))
+        rules = Rules(settings.max_restarts)
+        coordinator = Coordinator(JOB, trainers, directory, on_event, rules, directory.generation)
         listener = listen(Address.parse(plans[0].coordinator))
         server = coordinator.server = FrameServer([listener], coordinator, plans[0].token.encode(), None)
         with _stopping() as stop:
@@ -194,11 +193,12 @@ def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, serve
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         server.close()
-        stream = logs.setup(plan.directory / "worker.log")
+        stream = logs.setup(plan.directory / "worker.log", queued=True)
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
         code = supervise(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close))
     finally:
+        logs.flush()
         os._exit(code)
 
 

@@ -1,7 +1,7 @@
-"""Whose an output directory is: job.json names the job and the coordinator that write there now, and its generation.
+"""Whose an output directory is: job.json names the job that trains there, its coordinator, and who has which worker's place.
 
-A lock would not do: a machine that has fallen silent keeps its locks, and its pod is replaced elsewhere. So the newest claim
-counts, and whoever finds that it is no longer the owner ends.
+Only the owner of the newest generation (umiak/ownership.py) writes it, and looks whether it still is before every change.
+Everything here may hang with the volume; umiak/pod/keeper.py calls it in a thread of its own.
 """
 
 from __future__ import annotations
@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from umiak.errors import InputError, RetryError
-from umiak.files import write_json
+from umiak import ownership
+from umiak.errors import InputError, ReplacedError, StorageError
+from umiak.files import patiently, read_bytes, write_json
 from umiak.spec.settings import Settings
 from umiak.trainer import checkpoint, output
+from umiak.worker.places import Places
 
 log = logging.getLogger("umiak.worker")
 FILE = "job.json"
 LOOK_SECONDS = 2.0
 HANDOVER_SECONDS = 3.0
 """Longer than an owner takes to notice that it is none any more."""
-STALE_SECONDS = 8.0
+STALE_SECONDS = 90.0
+"""Another job's owner that shows no sign of life for so long is gone. A volume may hang for a minute; that is no end."""
 LEAVE_SECONDS = 150.0
 """A job that was just deleted may still be writing its last checkpoint."""
 
@@ -39,13 +42,30 @@ class Entry:
     generation: int
     released: bool = False
     done: bool = False
+    places: Places = field(default_factory=Places)
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in ("uid", "owner", "generation", "released", "done")}
+        return {**plain, **self.places.to_json()}
+
+    @staticmethod
+    def of(value: Any) -> Entry:
+        flags = bool(value["released"]), bool(value["done"])
+        return Entry(str(value["uid"]), str(value["owner"]), int(value["generation"]), *flags, Places.of(value))
 
 
 def read(out: Path) -> Entry | None:
+    """None only if there is no job.json. One that cannot be read is no permission to take the directory."""
+    path = out / FILE
     try:
-        return Entry(**json.loads((out / FILE).read_text()))
-    except (OSError, ValueError, TypeError):
+        return Entry.of(json.loads(read_bytes(path)))
+    except FileNotFoundError:
         return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StorageError(
+            f"{path} is not what a job wrote, so it cannot be told who trains into {out}: "
+            "if nobody does, remove that file"
+        ) from None
 
 
 def is_done(out: Path, uid: str) -> bool:
@@ -54,11 +74,10 @@ def is_done(out: Path, uid: str) -> bool:
 
 
 class Claim:
-    """An output directory that is ours until another claims it."""
+    """An output directory that is ours until another takes a later generation."""
 
     def __init__(self, out: Path, entry: Entry) -> None:
         self.out, self.entry = out, entry
-        self._looked = time.monotonic()
 
     @property
     def generation(self) -> int:
@@ -68,61 +87,85 @@ class Claim:
     def done(self) -> bool:
         return self.entry.done
 
-    def note(self, generation: int | None = None, released: bool = False, done: bool = False) -> None:
+    def advance(self, generation: int) -> None:
+        """Take the next generation, for another attempt."""
+        ownership.take(self.out, self.entry.owner, generation)
+        self.entry = replace(self.entry, generation=generation)
+
+    def note(self, **changes: Any) -> None:
         """Write down what has changed."""
-        entry = self.entry
-        number = entry.generation if generation is None else generation
-        self.entry = replace(entry, generation=number, released=released, done=entry.done or done)
-        write_json(self.out / FILE, asdict(self.entry))
+        ownership.check(self.out, self.generation)
+        self.entry = replace(self.entry, **changes)
+        write_json(self.out / FILE, self.entry.to_json())
 
     def look(self) -> None:
-        """Show now and then that we are here; a RetryError if another has taken over."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = time.monotonic()
-        found = read(self.out)
-        if found is not None and found.owner != self.entry.owner:
-            raise RetryError(f"another pod has taken over {self.out}: this one was given up for lost")
+        """Show that we are here; a ReplacedError if another has taken over."""
+        ownership.check(self.out, self.generation)
+        path = self.out / FILE
         try:
-            os.utime(self.out / FILE)
-        except OSError as error:
-            raise RetryError(f"lost {self.out}: {error.strerror}") from None
+            patiently(lambda: os.utime(path), path, "touch")
+        except FileNotFoundError:
+            self.note()
 
 
-def take(settings: Settings, uid: str, sleep: Callable[[float], None] = time.sleep) -> Claim:
-    """Claim the output directory for a job, and make it ready: a run of the same job goes on, others are refused."""
+def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float], None] = time.sleep) -> Claim:
+    """Take the output directory for a job, and make it ready: a run of the same job goes on, others are refused."""
     out = settings.save_dir
     before = read(out)
     if before is not None and before.uid != uid and not before.released:
-        _wait_for_other(out, before, sleep)
+        before = _wait_for_other(out, before, sleep)
     ours = before is not None and before.uid == uid
-    if not ours:
-        # A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded.
-        goes_on = checkpoint.select(out) is not None and not settings.overwrite
-        output.carry_out(output.decide(replace(settings, resume=goes_on)), log.warning)
-        output.make(out)
-    generation = before.generation + 1 if before is not None else 0
-    claim = Claim(out, Entry(uid, secrets.token_hex(8), generation, done=ours and before is not None and before.done))
+    places = before.places if before is not None and ours else Places()
+    places.check(0, incarnation)
+    if ownership.was_replaced(out, incarnation):
+        raise ReplacedError(f"another pod has taken over {out}: this one was given up for lost")
+    places.take(0, incarnation)
+    preparation = None if ours else _preparation(settings)
+    output.make(out)
+    generation = ownership.seize(out, incarnation, before.generation if before is not None else -1)
+    done = ours and before is not None and before.done
+    claim = Claim(out, Entry(uid, incarnation, generation, done=done, places=places))
+    if preparation is not None:
+        # Before job.json says that the directory is ours: one that is killed meanwhile decides anew.
+        output.carry_out(preparation, log.warning)
     claim.note()
-    if ours and before is not None and not before.released:
+    if ours and before is not None and not before.released and before.owner != incarnation:
         sleep(HANDOVER_SECONDS)
     checkpoint.remove_unfinished(out)
     return claim
 
 
-def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> None:
+def _preparation(settings: Settings) -> output.Preparation:
+    """A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded."""
+    goes_on = not settings.overwrite and checkpoint.select(settings.save_dir) is not None
+    return output.decide(replace(settings, resume=goes_on))
+
+
+def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> Entry | None:
     """Another job was here and has not said that it left: it is gone if it shows no sign of life for a while."""
-    path = out / FILE
     begun = sign = time.monotonic()
-    seen = path.stat().st_mtime_ns
-    while time.monotonic() - sign < STALE_SECONDS:
-        if time.monotonic() - begun > LEAVE_SECONDS:
+    seen = -1
+    while True:
+        asked = time.monotonic()
+        found = read(out)
+        if found is None or found.released:
+            return found
+        now = time.monotonic()
+        if (changed := _changed(out)) != seen or now - asked > LOOK_SECONDS:
+            # Where the volume was slow for us, silence says nothing about others.
+            seen, sign = changed, now
+        if now - sign > STALE_SECONDS:
+            return found
+        if now - begun > LEAVE_SECONDS:
             raise InputError(
                 f"another job ({entry.uid}) is training into {out}: wait for its end, or choose another output"
             )
         sleep(0.5)
-        found = read(out)
-        if found is None or found.released:
-            return
-        if path.stat().st_mtime_ns != seen:
-            seen, sign = path.stat().st_mtime_ns, time.monotonic()
+
+
+def _changed(out: Path) -> int:
+    path = out / FILE
+    try:
+        return patiently(lambda: path.stat().st_mtime_ns, path)
+    except FileNotFoundError:
+        return -1

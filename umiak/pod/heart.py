@@ -13,7 +13,8 @@ from typing import Any
 
 from umiak.errors import UmiakError
 from umiak.wire.frames import Channel, Kind
-from umiak.worker.supervisor import BEAT_SECONDS, Dismissed, arrived, note_of, pending
+from umiak.worker.link import Dismissed, arrived, note_of, pending
+from umiak.worker.supervisor import BEAT_SECONDS
 
 TICK_SECONDS = 0.2
 log = logging.getLogger("umiak.worker")

@@ -2,72 +2,94 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import faulthandler
+import itertools
+import json
 import logging
 import os
 import resource
+import select
 import signal
 import socket
 import time
 from typing import Any
 
 from umiak import logs
-from umiak.errors import UmiakError
+from umiak.errors import ReplacedError, UmiakError, describe, described
 from umiak.pod import claim
 from umiak.pod.environment import Environment
+from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
-from umiak.trainer import checkpoint
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
-from umiak.worker.coordinator import Coordinator, Rules
+from umiak.worker.coordinator import Coordinator
+from umiak.worker.roster import Rules
 
 ROUND_SECONDS = 2.0
 """At most one event of a round in so many seconds."""
 STARTS = 5
+"""So often it is started without progress between."""
 LINGER_SECONDS = 20.0
 MOVE_SECONDS = 1.0
+RELEASE_SECONDS = 5.0
+ABORT_SECONDS = 2.0
+NOTHING_CHANGES = os.WNOHANG | os.WNOWAIT
 log = logging.getLogger("umiak.worker")
 
 
 class Lead:
     """The process as its parent sees it: started, watched, and started again should it be killed."""
 
-    def __init__(self, environment: Environment) -> None:
-        self.environment = environment
+    def __init__(self, environment: Environment, incarnation: str) -> None:
+        self.environment, self.incarnation = environment, incarnation
         self.pid = 0
-        self.code = 0
-        """The exit code of one that ended by itself because it could not do its work."""
+        self.error: UmiakError | None = None
+        """Why it ended, if it could not do its work and another one could not either."""
         self._starts = 0
+        self._lost_at = -1
         self._start()
 
     def _start(self) -> None:
         self._starts += 1
         lifeline, self._lifeline = os.pipe()
+        self._last_words, last_words = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(self._lifeline)
-            _main(self.environment, lifeline)
+            _main(self.environment, self.incarnation, lifeline, last_words)
         os.close(lifeline)
+        os.close(last_words)
 
-    def watch(self) -> None:
-        """Start it again if it was killed, or ended while somebody still waits for its word."""
+    def watch(self, round_id: int = -1, committed: int = -1) -> None:
+        """Start it again if it was killed, or ended while somebody still waits for its word.
+
+        It may be lost any number of times as long as checkpoints are `committed` past the round where it was lost last.
+        """
+        if committed > self._lost_at:
+            self._starts = min(self._starts, 1)
         if not self.pid or not (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
             return
+        with os.fdopen(self._last_words, "rb") as words:
+            said = words.read()
         os.close(self._lifeline)
         self.pid, code = 0, os.waitstatus_to_exitcode(ended[1])
         if code > 0 or self._starts == STARTS:
-            self.code = max(code, 1)
+            self.error = described(json.loads(said)) if said else UmiakError("the coordinator failed: job.log says why")
             return
         log.error("the coordinator ended (%s); starting another", f"signal {-code}" if code else "its work was done")
+        self._lost_at = max(self._lost_at, round_id)
         self._start()
 
     def give_up(self) -> None:
-        """It is there and does not answer: have it say where it is, and start another."""
+        """It is there and does not answer: have it say where it is and end, for another to be started."""
         if self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGABRT)
+            os.kill(self.pid, signal.SIGABRT)
+            deadline = time.monotonic() + ABORT_SECONDS
+            while time.monotonic() < deadline and os.waitid(os.P_PID, self.pid, os.WEXITED | NOTHING_CHANGES) is None:
+                time.sleep(0.05)
+            # One that was stopped does not hear the first.
+            os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Have it end at once: this pod goes before the job has a result."""
@@ -87,51 +109,52 @@ class Lead:
             os.waitpid(self.pid, 0)
 
 
-def _main(environment: Environment, lifeline: int) -> None:
+def _main(environment: Environment, incarnation: str, lifeline: int, last_words: int) -> None:
     """Never returns."""
     code = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-        _let_go(lifeline)
+        _let_go({lifeline, last_words})
         faulthandler.enable(file=2)
-        logs.setup(environment.out / "job.log")
+        logs.setup(environment.out / "job.log", queued=True)
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
-        coordinate(environment, lifeline)
+        coordinate(environment, incarnation, lifeline)
         code = 0
     except UmiakError as error:
         log.error("%s", error)
         code = error.exit_code
+        os.write(last_words, json.dumps(describe(error)).encode())
     except BaseException:
         log.exception("the coordinator failed")
     finally:
+        logs.flush()
         os._exit(code)
 
 
-def _let_go(lifeline: int) -> None:
+def _let_go(kept: set[int]) -> None:
     """Close what belongs to the parent: others must see their end closed when the parent is gone, whoever is left."""
     logging.getLogger("umiak").handlers.clear()
-    os.closerange(3, lifeline)
-    os.closerange(lifeline + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    bounds = [2, *sorted(kept), resource.getrlimit(resource.RLIMIT_NOFILE)[0]]
+    for below, above in itertools.pairwise(bounds):
+        os.closerange(below + 1, above)
 
 
-def coordinate(environment: Environment, lifeline: int) -> None:
+def coordinate(environment: Environment, incarnation: str, lifeline: int) -> None:
     """Bring the job to its end, or to where another coordinator takes over."""
-    out, rules = environment.out, Rules(environment.settings.max_restarts, environment.wait_seconds, stall_ends=True)
-    events = _Events()
-    refusal: UmiakError | None = None
-    try:
-        ours: claim.Claim | None = claim.take(environment.settings, environment.uid)
-    except UmiakError as error:
-        ours, refusal = None, error
-    events.claim = ours
+    rules = Rules(environment.settings.max_restarts, environment.wait_seconds, stall_ends=True)
+    keeper = Keeper(lambda: claim.take(environment.settings, environment.uid, incarnation))
+    while not keeper.claimed.done():
+        if select.select([lifeline], [], [], 0.1)[0]:
+            return
+    refusal, ours = keeper.claimed.exception(), None
+    if refusal is None:
+        ours = keeper.claimed.result()
+    elif isinstance(refusal, ReplacedError) or not isinstance(refusal, UmiakError):
+        raise refusal
+    generation, places = (ours.generation, copy.deepcopy(ours.entry.places)) if ours else (0, None)
     coordinator = Coordinator(
-        environment.job,
-        [True] * environment.workers,
-        lambda: checkpoint.select(out) is not None,
-        events,
-        rules,
-        ours.generation if ours else 0,
+        environment.job, [True] * environment.workers, keeper, _Events(), rules, generation, places
     )
     tls = credentials.server_context(credentials.of_worker(environment.credentials, 0))
     host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
@@ -146,11 +169,10 @@ def coordinate(environment: Environment, lifeline: int) -> None:
     while coordinator.result is None and not alone:
         server.poll(0.1)
         coordinator.tick()
-        if ours is not None:
-            ours.look()
+        keeper.check()
     _linger(coordinator, server, alone)
     if ours is not None:
-        ours.note(released=True)
+        keeper.release(RELEASE_SECONDS)
     server.close()
 
 
@@ -169,30 +191,14 @@ def _linger(coordinator: Coordinator, server: FrameServer, alone: list[bool]) ->
 
 
 class _Events:
-    """Events of a job on the pod's standard output; what must outlive this process is written down first."""
+    """Events of a job on the pod's standard output."""
 
     def __init__(self) -> None:
-        self.claim: claim.Claim | None = None
         self._round_at = 0.0
 
     def __call__(self, event: dict[str, Any]) -> None:
-        kind = event["event"]
-        if kind == "restart":
-            self._write_down(generation=event["generation"])
-        elif kind == "end":
-            if event["code"] == 0:
-                self._write_down(done=True)
-            return
-        elif kind == "round":
+        if event["event"] == "round":
             if time.monotonic() - self._round_at < ROUND_SECONDS:
                 return
             self._round_at = time.monotonic()
         emit(event)
-
-    def _write_down(self, generation: int | None = None, done: bool = False) -> None:
-        try:
-            if self.claim is not None:
-                self.claim.note(generation=generation, done=done)
-        except UmiakError as error:
-            # It matters only if this process is lost too; a disk that is full ends the job at the next checkpoint.
-            log.warning("%s", error)

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import logging
 import os
+import secrets
 import signal
 import tempfile
 import time
@@ -19,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from umiak import logs
-from umiak.errors import InputError, RetryError, UmiakError
+from umiak.errors import InputError, ReplacedError, RetryError, UmiakError
 from umiak.files import disk_error, is_full
 from umiak.pod import claim, environment, report, staging
 from umiak.pod.environment import Environment
@@ -31,7 +32,8 @@ from umiak.wire import credentials
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.conclusion import conclude
 from umiak.worker.forked import start_trainer, warm_up
-from umiak.worker.supervisor import ANY_HOST, Dismissed, Supervisor, WorkerPlan, arrived, join, note_of, tail
+from umiak.worker.link import Dismissed, Silent, arrived, join, note_of
+from umiak.worker.supervisor import ANY_HOST, Supervisor, WorkerPlan, tail
 
 TRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
@@ -84,6 +86,8 @@ def main(environ: Mapping[str, str]) -> int:
 class Pod:
     def __init__(self, env: Environment) -> None:
         self.env = env
+        self.incarnation = secrets.token_hex(8)
+        """Tells this pod from the one that comes after it, should it be given up for lost."""
         self.loaded: Loaded | None = None
         self.lead: Lead | None = None
         self._told_at: float | None = None
@@ -97,13 +101,13 @@ class Pod:
         env = self.env
         if claim.is_done(env.out, env.uid) and env.index:
             return Outcome(0)
-        logs.setup(env.directory / "worker.log")
+        logs.setup(env.directory / "worker.log", queued=True)
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         try:
             # Before anything of the model is in memory: it needs none of it.
-            self.lead = Lead(env) if env.index == 0 else None
+            self.lead = Lead(env, self.incarnation) if env.index == 0 else None
             return self._work()
         except Told:
             self._leave_lead()
@@ -132,7 +136,7 @@ class Pod:
                     break
                 except RetryError as error:
                     log.error("the job's coordinator is gone: %s", error)
-                    if self.lead is not None and "silent" in str(error):
+                    if self.lead is not None and isinstance(error, Silent):
                         self.lead.give_up()
                 finally:
                     channel.close()
@@ -161,6 +165,7 @@ class Pod:
             replacements=0,
             beside=tuple(f"unix:{sockets}/service-{number}" for number in numbers),
             echo=True,
+            incarnation=self.incarnation,
         )
 
     def _join(self, plan: WorkerPlan) -> Channel:
@@ -174,6 +179,8 @@ class Pod:
             self.look_around()
             try:
                 return join(plan, tls, TRY_SECONDS)
+            except ReplacedError as error:
+                raise Over(Outcome(error.exit_code, str(error), because_of=-1)) from None
             except UmiakError as error:
                 now = time.monotonic()
                 if isinstance(error, InputError):
@@ -193,14 +200,23 @@ class Pod:
         self._reap()
         if self._told_at is not None:
             raise Over(Outcome(RetryError.exit_code, "told to end while waiting for the coordinator"))
-        if self.env.index and claim.is_done(self.env.out, self.env.uid):
+        if self.env.index and self._is_done():
             raise Over(Outcome(0))
         if self.lead is not None:
             self.lead.watch()
-            if self.lead.code:
-                last = tail(self.env.out / "job.log")
-                cause = last.rstrip().rpartition("] ")[2] or "the coordinator failed; job.log says more"
-                raise Over(Outcome(self.lead.code, cause, {"worker": 0, "role": "coordinator", "log": last}))
+            if isinstance(error := self.lead.error, ReplacedError):
+                raise Over(Outcome(error.exit_code, str(error), because_of=-1))
+            if error is not None:
+                failure = {"worker": 0, "role": "coordinator", "log": tail(self.env.out / "job.log")}
+                raise Over(Outcome(error.exit_code, str(error), failure))
+
+    def _is_done(self) -> bool:
+        """Whether the job has trained to its end. A volume that fails is asked again the next time."""
+        try:
+            return claim.is_done(self.env.out, self.env.uid)
+        except RetryError as error:
+            log.warning("%s", error)
+            return False
 
     def _prepare(self, channel: Channel) -> Outcome | None:
         """Fetch and load, once; an outcome if that was in vain."""
@@ -273,7 +289,7 @@ class Pod:
         """Between two looks at the worker's processes."""
         self._reap()
         if self.lead is not None:
-            self.lead.watch()
+            self.lead.watch(supervisor.round, supervisor.committed)
         if self._told_at is None:
             return
         if not self._said:

@@ -23,7 +23,7 @@ def main() -> int:
     if options.log_file:
         if options.echo:
             logs.echo(os.fdopen(os.dup(2), "w", buffering=1), SERVER_MARK)
-        stream = logs.setup(Path(options.log_file))
+        stream = logs.setup(Path(options.log_file), queued=True)
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
     faulthandler.register(signal.SIGUSR1, file=2)

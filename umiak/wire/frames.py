@@ -22,7 +22,7 @@ from umiak.wire.address import plain
 
 Buffer = bytes | bytearray | memoryview | np.ndarray
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"UMK1"
 HEADER = struct.Struct("<4sHHIIQ")
 MAX_HEAD = 16 << 20

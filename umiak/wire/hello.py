@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError, RetryError, described
-from umiak.wire import frames
+from umiak.wire import credentials, frames
 from umiak.wire.address import Address, connect, distrust
 from umiak.wire.frames import Channel, FrameError, Kind, SpeaksTls
 
@@ -28,13 +28,17 @@ PROCESS_ID = re.compile("[0-9]{1,7}")
 
 @dataclass(frozen=True)
 class Member:
-    """A process of a job. `role` is trainer or worker (a supervisor); `count` is how many of them the job has."""
+    """A process of a job. `role` is trainer or worker (a supervisor); `count` is how many of them the job has.
+
+    `incarnation` is random and tells a worker from the one that had its place before; trainers have none.
+    """
 
     job: str
     generation: int
     role: str
     index: int
     count: int
+    incarnation: str = ""
 
     def __str__(self) -> str:
         return f"{self.role} {self.index} of job {self.job!r}, generation {self.generation}"
@@ -78,6 +82,7 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
             role=str(head["role"]),
             index=int(head["index"]),
             count=int(head["count"]),
+            incarnation=str(head.get("incarnation", "")),
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError("an incomplete greeting") from None
@@ -89,10 +94,21 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
     return member
 
 
-def join(address: Address, member: Member, token: bytes, tls: ssl.SSLContext | None, seconds: float) -> Channel:
-    """Connect and greet. A refusal is raised with the server's reason."""
+def join(
+    address: Address,
+    member: Member,
+    token: bytes,
+    tls: ssl.SSLContext | None,
+    seconds: float,
+    worker: int | None = None,
+) -> Channel:
+    """Connect and greet. A refusal is raised with the server's reason.
+
+    With TLS the server must show the certificate of `worker`; where that is not known, any certificate of the job is good.
+    """
     channel = Channel(connect(address, tls, seconds, token), str(address))
     try:
+        _recognise(channel, worker)
         channel.sock.settimeout(ANSWER_SECONDS)
         _greet(channel, member, token)
         channel.sock.settimeout(None)
@@ -100,6 +116,17 @@ def join(address: Address, member: Member, token: bytes, tls: ssl.SSLContext | N
         channel.close()
         raise
     return channel
+
+
+def _recognise(channel: Channel, worker: int | None) -> None:
+    """Nothing is said to one member of the job that poses as another."""
+    if worker is None or not isinstance(channel.sock, ssl.SSLSocket):
+        return
+    if (shown := credentials.worker_of(channel.sock)) != worker:
+        raise InputError(
+            f"{channel.peer} shows the certificate of worker {shown} where worker {worker} should be: "
+            "give each worker its own --tls directory"
+        )
 
 
 def _greet(channel: Channel, member: Member, token: bytes) -> None:

@@ -46,6 +46,7 @@ class TrainerChild:
         os.close(reports_in)
         os.close(control_out)
         self.reports, self._control = reports, control
+        self._open = [reports, control]
         self.closed = False
         self._buffer = b""
         self._ended: dict[str, Any] | None = None
@@ -77,14 +78,22 @@ class TrainerChild:
             os.write(self._control, b"s")
 
     def kill(self) -> None:
+        """Have it end. It may take a while: one that waits for a disk dies only once that answers."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
+
+    def gone(self, wait: bool = False) -> bool:
+        """Whether nothing of it is left."""
+        if self._code is None:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-        for fd in (self.reports, self._control):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+                if not os.waitpid(self.pid, 0 if wait else os.WNOHANG)[0]:
+                    return False
+            self._code = -signal.SIGKILL
+        while self._open:
+            os.close(self._open.pop())
+        self.closed = True
+        return True
 
 
 def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -> None:

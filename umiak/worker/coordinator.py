@@ -2,9 +2,11 @@
 
 Supervisors connect to it and stay connected. It runs in the launcher of a local job, and beside worker 0 in a cluster.
 
-    gathering --all workers ready--> running --all trainers ended well--> done
-        ^                              |  \\--all told to stop, input error, or restarts used up--> ended
-        \\--- a failure, or some leave --/
+    taking --generation ours--> gathering --all ready--> selecting --checkpoint named--> running --all well--> done
+      ^                                                                                   |  \\--stop, input error,
+      \\----------------------- a failure, or some leave ---------------------------------/       or no restart left--> ended
+
+Taking and selecting wait for the run directory; nothing else does.
 """
 
 from __future__ import annotations
@@ -12,46 +14,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from umiak.errors import InputError, RetryError
+from umiak.errors import InputError, ReplacedError, UmiakError
 from umiak.wire.frames import Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
-from umiak.worker.failures import RETRY, Failure, cause_of, verdict
+from umiak.worker.attempt import Asked, RunDirectory
+from umiak.worker.failures import RETRY, Failure, History, cause_of
+from umiak.worker.patience import Patience
+from umiak.worker.places import Places
+from umiak.worker.roster import Rules, WorkerState
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
 PAUSE_SECONDS = 5.0
-WAIT_SECONDS = 600.0
-REMIND_SECONDS = 10.0
 BLAME_SECONDS = 1.5
-DUMP_SECONDS = 2.0
 log = logging.getLogger("umiak.worker")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How patient a coordinator is: `wait_seconds` for workers to come, and for a round."""
-
-    max_restarts: int
-    wait_seconds: float = WAIT_SECONDS
-    stall_ends: bool = False
-    """Whether a job without a round ends, for somebody else to start it again, instead of restarting by itself."""
-
-
-@dataclass
-class WorkerState:
-    """What is known of one worker. `done` is how far it has got with what it does before its server can start."""
-
-    peer: Peer | None = None
-    ready: bool = False
-    services: list[dict[str, Any]] = field(default_factory=list)
-    round: int = -1
-    ended: int | None = None
-    phase: str = ""
-    done: int = 0
 
 
 class Coordinator:
@@ -59,36 +38,49 @@ class Coordinator:
         self,
         job: str,
         trainers: Sequence[bool],
-        resume: Callable[[], bool],
+        directory: RunDirectory,
         on_event: Callable[[dict[str, Any]], None],
         rules: Rules,
         generation: int = 0,
+        places: Places | None = None,
     ) -> None:
-        """`trainers[i]` says whether worker i has a trainer; `resume()` whether there is a checkpoint to go on from."""
-        self.job, self.trainers, self.resume, self.on_event, self.rules = job, trainers, resume, on_event, rules
+        """`trainers[i]` says whether worker i has a trainer; `generation` is ours already, `places` as they were found."""
+        self.job, self.trainers, self.directory, self.on_event, self.rules = job, trainers, directory, on_event, rules
         self.workers = [WorkerState() for _ in trainers]
+        self.places = places or Places()
         self.generation = generation
+        self.first = True
+        """Whether this coordinator has started no training yet."""
         self.running = False
+        self.history, self.patience = History(rules.max_restarts), Patience(rules)
         self.leaving: set[int] = set()
         """Workers that were told to end: everybody writes a checkpoint, then these go."""
-        self.restarts = 0
         self.result: tuple[int, str] | None = None
         self.moving = False
         """Whether the result is only that this coordinator must go: the job goes on with another."""
         self.cause: Failure | None = None
         self.server: FrameServer
         self._failures: list[Failure] = []
-        self._failed_at = self._beaten = self._stalled_at = 0.0
-        self._gathering_since = self._progress = self._reminded = self._ticked = time.monotonic()
-        self._history: list[Failure] = []
+        self._failed_at = self._beaten = 0.0
+        self._ticked = time.monotonic()
+        self.asked = Asked(directory)
+
+    @property
+    def restarts(self) -> int:
+        """How often it was restarted since the job last got on."""
+        return self.history.restarts
 
     def admit(self, peer: Peer, member: Member) -> None:
         if member.role != "worker" or member.job != self.job or not 0 <= member.index < len(self.workers):
             raise InputError(f"{member} does not belong to job {self.job!r} of {len(self.workers)} workers")
+        self.places.take(member.index, member.incarnation)
+        self.directory.record(self.places)
         before = self.workers[member.index].peer
-        if before is not None:
+        if before is not None and before.member is not None and before.member.incarnation == member.incarnation:
+            self.server.drop(before, f"connected again from {peer.name}")
+        elif before is not None:
             # A pod that was given up elsewhere may still run. The newer one counts, and the older must not come back.
-            self.server.dismiss(before, RetryError(f"another took the place of worker {member.index}"))
+            self.server.dismiss(before, ReplacedError(f"another took the place of worker {member.index}"))
             self.lost(before, f"replaced from {peer.name}")
         self.workers[member.index] = WorkerState(peer)
         self._phase(member.index, "starting")
@@ -116,10 +108,10 @@ class Coordinator:
             if kind != "beat" and not self.moving:
                 self._tell(index, self._farewell())
         elif kind == "event":
-            self._event(index, note["event"])
+            self._event(index, note["event"], note.get("generation") == self.generation)
         elif kind == "beat":
             self._preparing(index, note)
-        elif kind == "here" and not self.running:
+        elif kind == "here" and not self.running and not self.asked.is_taking:
             self._prepare(index)
         elif kind == "leaving":
             self._leave(index)
@@ -133,14 +125,17 @@ class Coordinator:
         if kind == "ready":
             worker.ready, worker.services = True, note["services"]
             self._phase(index, "ready")
-            self._start_if_ready()
+            self._select_if_ready()
         elif kind == "ended":
             self._ended(index, note)
 
-    def _event(self, index: int, event: dict[str, Any]) -> None:
+    def _event(self, index: int, event: dict[str, Any], current: bool) -> None:
         worker = self.workers[index]
-        self._progress = time.monotonic()
-        worker.round = event.get("round", worker.round)
+        self.patience.progress = time.monotonic()
+        if current:
+            worker.round = event.get("round", worker.round)
+        if event["event"] == "checkpoint":
+            self.history.committed(event["round"])
         if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
             self.on_event(event)
 
@@ -149,7 +144,7 @@ class Coordinator:
         worker = self.workers[index]
         phase, done = note.get("phase", worker.phase), note.get("done", 0)
         if done > worker.done:
-            worker.done, self._gathering_since = done, time.monotonic()
+            worker.done, self.patience.gathering_since = done, time.monotonic()
         if phase != worker.phase:
             self._phase(index, phase)
 
@@ -160,7 +155,7 @@ class Coordinator:
         if note["role"] == "trainer" and worker.ended == 0:
             self._phase(index, "done")
             if all(w.ended == 0 for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
-                self._finish(0, "")
+                self.asked.finish()
             return
         self.fail(Failure(index, note["role"], note["code"], note["message"], worker.round, note.get("log", "")))
 
@@ -197,7 +192,7 @@ class Coordinator:
         now = time.monotonic()
         if now - self._ticked > PAUSE_SECONDS:
             # This process was stopped, so perhaps all were: nobody is to blame for what was not said meanwhile.
-            self._progress += now - self._ticked
+            self.patience.progress += now - self._ticked
             for peer in [worker.peer for worker in self.workers if worker.peer is not None]:
                 peer.heard = now
         self._ticked = now
@@ -207,7 +202,9 @@ class Coordinator:
         for worker in self.workers:
             if worker.peer is not None and now - worker.peer.heard > SILENCE_SECONDS:
                 self.server.drop(worker.peer, f"silent for {SILENCE_SECONDS:.0f} s")
-        if self.result is not None:
+        if self.result is None:
+            self._hear_directory()
+        if self.result is not None or self.asked.is_finishing:
             return
         if self._failures:
             self._consider(now)
@@ -218,7 +215,7 @@ class Coordinator:
 
     def _consider(self, now: float) -> None:
         first = cause_of(self._failures)
-        waits = now - self._progress < self.rules.wait_seconds
+        waits = self.patience.has_left(now)
         if first is None and self.leaving and waits and self.running:
             # All stop together, but trainer 0 has the checkpoint to commit and is the last.
             if any(w.peer and w.ended is None for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
@@ -235,12 +232,9 @@ class Coordinator:
     def _judge(self, cause: Failure) -> None:
         self._failures = []
         leaves = cause.worker in self.leaving and cause.role == "supervisor"
-        if not leaves:
-            self._history.append(cause)
-            if (end := verdict(self._history, self.restarts, self.rules.max_restarts)) is not None:
-                self._finish(*end, cause)
-                return
-            self.restarts += 1
+        if not leaves and (end := self.history.add(cause)) is not None:
+            self._finish(*end, cause)
+            return
         if self.stopping:
             self._finish(RETRY, f"stopped while recovering from: {cause}", cause)
         else:
@@ -250,21 +244,38 @@ class Coordinator:
         """Begin the next generation, without those who leave."""
         who = cause.worker if cause else min(self.leaving)
         words = words if cause else f"worker {who} was told to end; {words}"
-        self.generation += 1
         self.running = False
+        self.asked.forget_selection()
+        self.generation += not self.asked.is_taking
         self.on_event({"event": "restart", "generation": self.generation, "worker": who, "cause": words})
         self._release(words)
         if self.result is not None:
             return
-        for index, worker in enumerate(self.workers):
-            worker.ready, worker.ended = False, None
-            if worker.peer is not None:
-                self._prepare(index)
+        for worker in self.workers:
+            worker.begin_again()
+        self.asked.take(self.generation)
+        self._hear_directory()
+
+    def _hear_directory(self) -> None:
+        """Act on what the run directory has answered. A job that cannot use it ends, with nothing changed there."""
+        try:
+            if self.asked.taken():
+                self.patience.gathering_since = time.monotonic()
+                for index in range(len(self.workers)):
+                    self._prepare(index)
+            if (selected := self.asked.selected()) is not None:
+                self._start_if_ready(*selected)
+            if self.asked.finished():
+                self._finish(0, "")
+        except ReplacedError:
+            raise
+        except UmiakError as error:
+            self.finish(error.exit_code, str(error))
 
     def _release(self, words: str) -> None:
         """Let those go who were told to. With worker 0 goes the coordinator: the others wait for another."""
         leaving, self.leaving = self.leaving, set()
-        self._gathering_since = time.monotonic()
+        self.patience.gathering_since = time.monotonic()
         if 0 in leaving or len(leaving) == len(self.workers):
             self.result, self.moving = (RETRY, words), True
         for index in leaving:
@@ -272,42 +283,39 @@ class Coordinator:
             self.workers[index] = WorkerState()
 
     def _watch_progress(self, now: float) -> None:
-        seconds = self.rules.wait_seconds
-        if now - self._progress < seconds:
-            self._stalled_at = 0.0
-        elif not self._stalled_at:
-            self._stalled_at = now
+        if self.patience.wants_stacks(now):
             self._tell_all({"type": "dump"})
-        elif now - self._stalled_at > DUMP_SECONDS:
-            slowest = min(range(len(self.workers)), key=lambda index: self.workers[index].round)
-            message = f"no round for {seconds:.0f} s; train.log and server.log of all workers say what each was doing"
-            failure = Failure(slowest, "trainer", RETRY, message, self.workers[slowest].round)
+        elif (failure := self.patience.stall(now, self.workers)) is not None:
             if self.rules.stall_ends:
                 self._finish(RETRY, str(failure), failure)
             else:
                 self.fail(failure)
 
     def _watch_gathering(self, now: float) -> None:
-        missing = [index for index, worker in enumerate(self.workers) if not worker.ready]
-        absent = [index for index in missing if self.workers[index].peer is None]
-        waited = now - self._gathering_since
-        if waited > self.rules.wait_seconds:
-            words = "did not come" if absent else "came, but did not get ready"
-            message = f"worker {_listed(absent or missing)} {words} within {self.rules.wait_seconds:.0f} s"
-            self._finish(RETRY, message, Failure((absent or missing)[0], "pod", RETRY, message, -1))
-        elif absent and waited > REMIND_SECONDS and now - self._reminded > REMIND_SECONDS:
-            self._reminded = now
-            text = f"waiting for worker {_listed(absent)}, {self.rules.wait_seconds - waited:.0f} s more"
+        if self.asked.is_taking or self.asked.is_selecting:
+            seconds = self.rules.wait_seconds
+            if now - self.patience.gathering_since > seconds:
+                self.finish(RETRY, f"the output directory did not answer within {seconds:.0f} s")
+        elif (failure := self.patience.absence(now, self.workers)) is not None:
+            self._finish(RETRY, failure.message, failure)
+        elif text := self.patience.reminder(now, self.workers):
             self.on_event({"event": "note", "text": text})
             self._tell_all({"type": "waiting", "text": text})
 
-    def _start_if_ready(self) -> None:
-        if self.running or not all(worker.ready for worker in self.workers):
+    def _select_if_ready(self) -> None:
+        if not self.running and not self.asked.is_selecting and all(worker.ready for worker in self.workers):
+            self.patience.gathering_since = time.monotonic()
+            self.asked.select(self.generation)
+
+    def _start_if_ready(self, checkpoint: str | None) -> None:
+        """Start all trainers from the same checkpoint, unless one was lost while it was looked for."""
+        if not all(worker.ready for worker in self.workers):
             return
-        self.running, self._progress = True, time.monotonic()
-        services = [service for worker in self.workers for service in worker.services]
-        resume = self.resume() or self.generation > 0
-        self._tell_all({"type": "start", "generation": self.generation, "services": services, "resume": resume})
+        self.running, self.patience.progress = True, time.monotonic()
+        services = [{**each, "worker": index} for index, worker in enumerate(self.workers) for each in worker.services]
+        start = {"type": "start", "generation": self.generation, "services": services, "checkpoint": checkpoint}
+        self._tell_all({**start, "first": self.first})
+        self.first = False
         for index in range(len(self.workers)):
             self._phase(index, "training")
 
@@ -315,12 +323,11 @@ class Coordinator:
         self._tell(index, {"type": "prepare", "generation": self.generation})
 
     def finish(self, code: int, message: str) -> None:
-        """End the job before it began: whoever comes is told why."""
+        """End the job by something that is no worker's fault: whoever comes is told why."""
         self._finish(code, message, Failure(0, "pod", code, message, -1) if code else None)
 
     def _finish(self, code: int, message: str, cause: Failure | None = None) -> None:
         self.result, self.cause = (code, message), cause
-        self.on_event({"event": "end", "code": code})
         self._tell_all(self._farewell())
 
     def _farewell(self) -> dict[str, Any]:
@@ -340,9 +347,3 @@ class Coordinator:
     def _phase(self, index: int, phase: str) -> None:
         self.workers[index].phase = phase
         self.on_event({"event": "phase", "worker": index, "phase": phase})
-
-
-def _listed(indices: Sequence[int]) -> str:
-    """Some numbers in a line that stays short."""
-    shown = ", ".join(map(str, indices[:10]))
-    return f"{shown} and {len(indices) - 10} more" if len(indices) > 10 else shown

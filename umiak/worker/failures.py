@@ -29,6 +29,16 @@ class Failure:
         return self.code == RETRY
 
     @property
+    def can_repeat(self) -> bool:
+        """Whether the same again would show that it comes every time. Before a trainer's first round only its own error does:
+        connections and processes that are lost then have no round in common."""
+        return not self.is_consequence and (self.round >= 0 or self.code > 0)
+
+    @property
+    def likeness(self) -> tuple[int, str, int, int]:
+        return self.worker, self.role, self.code, self.round
+
+    @property
     def exit_code(self) -> int:
         """That of a job which ends by it."""
         return self.code if self.code > 0 else 1
@@ -45,15 +55,32 @@ def cause_of(failures: Sequence[Failure]) -> Failure | None:
     return next((failure for failure in failures if not failure.is_consequence), None)
 
 
-def verdict(history: Sequence[Failure], restarts: int, max_restarts: int) -> tuple[int, str] | None:
-    """Exit code and message of a job that must end by its last failure; None if it may be tried again."""
-    cause = history[-1]
-    if cause.code == 2:
-        return 2, cause.message
-    last = history[-REPEATS:]
-    same = len(last) == REPEATS and len({(f.worker, f.role, f.code, f.round) for f in last}) == 1
-    if same and not cause.is_consequence:
-        return cause.exit_code, f"{cause}; it failed {REPEATS} times at the same round"
-    if restarts >= max_restarts:
-        return cause.exit_code, f"{cause}; gave up after {restarts} restarts"
-    return None
+class History:
+    """The failures since the job last got on, and what must follow from the latest."""
+
+    def __init__(self, max_restarts: int) -> None:
+        self.max_restarts, self.restarts = max_restarts, 0
+        self._failures: list[Failure] = []
+
+    def committed(self, round_id: int) -> None:
+        """A checkpoint past everything that failed is progress: what failed before it does not count any more."""
+        if all(failure.round < round_id for failure in self._failures):
+            self._failures, self.restarts = [], 0
+
+    def add(self, cause: Failure) -> tuple[int, str] | None:
+        """Exit code and message of a job that must end by this failure; None if it is tried again."""
+        self._failures.append(cause)
+        end = self._verdict(cause)
+        self.restarts += end is None
+        return end
+
+    def _verdict(self, cause: Failure) -> tuple[int, str] | None:
+        if cause.code == 2:
+            return 2, cause.message
+        last = self._failures[-REPEATS:]
+        if len(last) == REPEATS and len({failure.likeness for failure in last}) == 1 and cause.can_repeat:
+            where = "at the same round" if cause.round >= 0 else "before its first round"
+            return cause.exit_code, f"{cause}; it failed {REPEATS} times {where}"
+        if self.restarts >= self.max_restarts:
+            return cause.exit_code, f"{cause}; gave up after {self.restarts} restarts"
+        return None

@@ -35,14 +35,16 @@ def start_trainer(
         services=[ServiceAddress(**service) for service in note["services"]],
         token=plan.token,
         out=settings.save_dir,
-        checkpoint=checkpoint.select(settings.save_dir) if note["resume"] else None,
+        checkpoint=settings.save_dir / "checkpoints" / note["checkpoint"] if note["checkpoint"] else None,
         replaces=note.get("replaces", False),
-        first=note["generation"] == 0,
+        first=note["first"],
     )
 
     def work(report: Report, stop_requested: Callable[[], bool], dots: TextIO) -> None:
         log.info("commandline: %s", shlex.join(sys.argv))
-        run(loaded, settings, assignment, report, stop_requested, dots)
+        # The others have trained on since theirs was named.
+        newest = checkpoint.select(settings.save_dir) if assignment.replaces else assignment.checkpoint
+        run(loaded, settings, dataclasses.replace(assignment, checkpoint=newest), report, stop_requested, dots)
 
     return TrainerChild(work, plan.directory / "train.log", close, plan.echo)
 

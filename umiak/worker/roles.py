@@ -11,6 +11,7 @@ import fcntl
 import ipaddress
 import logging
 import os
+import secrets
 import shlex
 import signal
 import socket
@@ -22,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from umiak import ownership
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
 from umiak.pserver.process import ServerOptions, listening, tls_for
@@ -137,6 +139,7 @@ def claim_output(settings: Settings, assignment: Assignment) -> Assignment:
     if assignment.trainer == 0:
         output.carry_out(output.decide(settings), log.warning)
         output.make(settings.save_dir)
+        assignment = replace(assignment, generation=ownership.seize(settings.save_dir, secrets.token_hex(8)))
         checkpoint.remove_unfinished(settings.save_dir)
     found = checkpoint.select(settings.save_dir, settings.resume_round) if settings.resume else None
     if settings.resume and found is None:

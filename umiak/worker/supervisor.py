@@ -10,35 +10,37 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import select
 import signal
-import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import RetryError, UmiakError, described
+from umiak.errors import UmiakError
 from umiak.pserver.process import ServerOptions
-from umiak.wire import hello
 from umiak.wire.address import Address
-from umiak.wire.frames import Channel, Frame, Kind
-from umiak.wire.hello import Member
+from umiak.wire.frames import Channel, Kind
+from umiak.worker.background import in_background
 from umiak.worker.cgroup import memory_kills
 from umiak.worker.child import TrainerChild
+from umiak.worker.link import SILENCE_SECONDS, Silent, arrived, join, note_of, pending
 
 StartTrainer = Callable[[dict[str, Any], list[int]], TrainerChild]
 """Forks a trainer, given the coordinator's start note and the descriptors the child must close."""
 
 BEAT_SECONDS = 2.0
-SILENCE_SECONDS = 10.0
 PAUSE_SECONDS = 5.0
 TICK_SECONDS = 0.25
 JOIN_SECONDS = 30.0
 LOG_BYTES = 1500
+TAIL_SECONDS = 3.0
+"""So long the last lines of a log are waited for: the volume may hang, and the failure must be told."""
 ANY_HOST = "*"
 log = logging.getLogger("umiak.worker")
 
@@ -68,10 +70,8 @@ class WorkerPlan:
     """Unix sockets of the same services, for this worker's own trainer."""
     echo: bool = False
     """Whether the server's log lines go to standard error too."""
-
-
-class Dismissed(UmiakError):
-    """The coordinator wants nothing more of this worker."""
+    incarnation: str = ""
+    """Random: tells the process that has this worker's place from those that had it before."""
 
 
 class Supervisor:
@@ -81,6 +81,12 @@ class Supervisor:
         self.server: subprocess.Popen[bytes] | None = None
         self.trainer: TrainerChild | None = None
         self._told: set[str] = set()
+        self._preparing = False
+        """Whether a new server is to be started once nothing of the generation before is left."""
+        self._endings: list[tuple[dict[str, Any], Future[str], float]] = []
+        """Processes that ended, the last lines of their logs, and until when those are waited for."""
+        self.round = self.committed = -1
+        """The last round that its trainer reported, and the last that is in a checkpoint."""
         self.note: dict[str, Any] = {}
         self.replaced = 0
         self._kills = memory_kills()
@@ -97,7 +103,7 @@ class Supervisor:
             self.say({"type": "here"})
             while True:
                 watched: list[Any] = [self.channel.sock]
-                if self.trainer is not None and not self.trainer.closed:
+                if self.trainer is not None and not self.trainer.closed and not self._preparing:
                     watched.append(self.trainer.reports)
                 select.select(watched, [], [], 0 if pending(self.channel) else TICK_SECONDS)
                 while (frame := arrived(self.channel)) is not None:
@@ -106,10 +112,11 @@ class Supervisor:
                     if note["type"] == "finish":
                         return note
                     self._obey(note)
-                if self.trainer is not None:
+                if self.trainer is not None and not self._preparing:
                     for event in self.trainer.events():
-                        self.say({"type": "event", "event": event})
+                        self._pass_on(event)
                 self._look_after()
+                self._tell_endings()
                 now = time.monotonic()
                 if now - looked > PAUSE_SECONDS:
                     heard = now  # this process was stopped, so perhaps all were
@@ -119,17 +126,24 @@ class Supervisor:
                     self.say({"type": "beat"})
                 # A local launcher may be suspended by its terminal; one on another machine that is silent is gone.
                 if not self._local and now - heard > SILENCE_SECONDS:
-                    raise RetryError(f"lost {self.channel.peer}: silent for {SILENCE_SECONDS:.0f} s")
+                    raise Silent(f"lost {self.channel.peer}: silent for {SILENCE_SECONDS:.0f} s")
                 attend(self)
         finally:
-            self._end_processes()
+            self._kill()
+            self._gone(wait=True)
+
+    def _pass_on(self, event: dict[str, Any]) -> None:
+        self.round = event.get("round", self.round)
+        if event["event"] == "checkpoint":
+            self.committed = event["round"]
+        self.say({"type": "event", "event": event})
 
     def _obey(self, note: dict[str, Any]) -> None:
         kind = note["type"]
         if kind == "prepare":
-            self._end_processes()
-            self.generation, self._told = note["generation"], set()
-            self._start_server()
+            self._kill()
+            self.generation, self._told, self._endings, self._preparing = note["generation"], set(), [], True
+            self._look_after()
         elif kind == "start" and note["generation"] == self.generation and self.plan.trainer is not None:
             beside = dict(zip((address for address, _, _ in self.addresses), self.plan.beside, strict=False))
             services = [{**each, "address": beside.get(each["address"], each["address"])} for each in note["services"]]
@@ -190,6 +204,11 @@ class Supervisor:
 
     def _look_after(self) -> None:
         """Hear what the server says, and notice processes that have ended."""
+        if self._preparing:
+            if self._gone():
+                self._preparing = False
+                self._start_server()
+            return
         server = self.server
         if server is not None and not self._told & {"ready", "pserver"} and (answer := _answer(server)):
             if "ready" in answer:
@@ -208,18 +227,25 @@ class Supervisor:
     def _replace(self, cause: str) -> None:
         """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
         assert self.trainer is not None
-        self.trainer.kill()
+        self.trainer.gone(wait=True)
         self.replaced += 1
         text = f"the trainer of worker {self.plan.index} was {cause}; another takes its place, the others go on"
         self.say({"type": "event", "event": {"event": "note", "text": text}})
-        self.trainer = self._start_trainer({**self.note, "resume": True, "replaces": True}, self._descriptors())
+        self.trainer = self._start_trainer({**self.note, "replaces": True}, self._descriptors())
 
     def _ended(self, role: str, code: int, message: str) -> None:
         if role not in self._told:
             self._told.add(role)
-            name = "train.log" if role == "trainer" else "server.log"
-            last = tail(self.plan.directory / name) if code else ""
-            self.say({"type": "ended", "role": role, "code": code, "message": message, "log": last})
+            path = self.plan.directory / ("train.log" if role == "trainer" else "server.log")
+            last = in_background(lambda: tail(path) if code else "")
+            note = {"type": "ended", "role": role, "code": code, "message": message}
+            self._endings.append((note, last, time.monotonic() + TAIL_SECONDS))
+
+    def _tell_endings(self) -> None:
+        for note, last, deadline in list(self._endings):
+            if last.done() or time.monotonic() > deadline:
+                self._endings.remove((note, last, deadline))
+                self.say({**note, "log": last.result() if last.done() else ""})
 
     def _describe(self, code: int) -> str:
         kills, self._kills = self._kills, memory_kills()
@@ -230,18 +256,23 @@ class Supervisor:
     def say(self, note: dict[str, Any]) -> None:
         self.channel.send(Kind.NOTE, {**note, "generation": self.generation})
 
-    def _end_processes(self) -> None:
-        if self.trainer is not None:
-            self.trainer.kill()
+    def _kill(self) -> None:
+        for process in (self.trainer, self.server):
+            if process is not None:
+                process.kill()
+
+    def _gone(self, wait: bool = False) -> bool:
+        """Whether nothing of its processes is left."""
+        if self.trainer is not None and self.trainer.gone(wait):
             self.trainer = None
-        if self.server is not None:
-            self.server.kill()
+        if self.server is not None and (wait or self.server.poll() is not None):
             self.server.wait()
             for pipe in (self.server.stdin, self.server.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):
                         pipe.close()
             self.server = None
+        return self.trainer is None and self.server is None
 
 
 def _answer(server: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -272,34 +303,6 @@ def tail(path: Path) -> str:
     return text if size <= LOG_BYTES else text.partition("\n")[2]
 
 
-def join(plan: WorkerPlan, tls: ssl.SSLContext | None, seconds: float) -> Channel:
-    """Connect to the coordinator. A peer that stops in the middle of a frame is not waited for long."""
-    member = Member(plan.job, 0, "worker", plan.index, plan.workers)
-    channel = hello.join(Address.parse(plan.coordinator), member, plan.token.encode(), tls, seconds)
-    channel.sock.settimeout(SILENCE_SECONDS)
-    return channel
-
-
-def arrived(channel: Channel) -> Frame | None:
-    """The next frame, if any of it is here."""
-    ready = pending(channel) or select.select([channel.sock], [], [], 0)[0]
-    return channel.receive() if ready else None
-
-
-def pending(channel: Channel) -> bool:
-    """Whether TLS has decrypted more than was asked for: the socket does not become readable for it."""
-    return isinstance(channel.sock, ssl.SSLSocket) and channel.sock.pending() > 0
-
-
-def note_of(frame: Frame) -> dict[str, Any]:
-    if frame.kind is Kind.ERROR:
-        error = described(frame.json())
-        dismissed = Dismissed(str(error))
-        dismissed.exit_code = error.exit_code
-        raise dismissed
-    return frame.json()
-
-
 def _own(address: str, channel: Channel) -> str:
     host, _, port = address.rpartition(":")
     return str(Address(channel.sock.getsockname()[0], int(port))) if host == ANY_HOST else address
@@ -308,6 +311,7 @@ def _own(address: str, channel: Channel) -> str:
 def main(plan: WorkerPlan, start_trainer: StartTrainer) -> int:
     """The whole life of a local job's supervisor, in a process of its own."""
     try:
+        plan = replace(plan, incarnation=secrets.token_hex(8))
         Supervisor(plan, start_trainer, join(plan, None, JOIN_SECONDS)).run()
     except UmiakError as error:
         log.error("the job's coordinator is gone: %s", error)

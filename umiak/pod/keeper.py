@@ -1,0 +1,106 @@
+"""Keeps the output directory for a coordinator, in a thread of its own: a volume that hangs holds up this thread alone.
+
+Shows every now and then that the directory is in use, and notices when another has taken it.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from umiak.errors import UmiakError
+from umiak.pod.claim import LOOK_SECONDS, Claim
+from umiak.trainer import checkpoint
+from umiak.worker.places import Places
+
+T = TypeVar("T")
+log = logging.getLogger("umiak.worker")
+
+
+class Keeper:
+    """A run directory (umiak/worker/attempt.py) that is claimed first."""
+
+    def __init__(self, take: Callable[[], Claim]) -> None:
+        """`take` claims the directory; `claimed` says how that went. Nothing else may be asked before, or without a claim."""
+        self.claimed: Future[Claim] = Future()
+        self._claim: Claim
+        self._error: UmiakError | None = None
+        self._places: Places | None = None
+        """What is to be written down."""
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, args=(take,), daemon=True).start()
+
+    def take(self, generation: int) -> Future[None]:
+        return self._ask(lambda: self._claim.advance(generation))
+
+    def select(self, generation: int) -> Future[str | None]:
+        def select() -> str | None:
+            self._write_places()
+            self._claim.look()
+            found = checkpoint.select(self._claim.out)
+            return None if found is None else found.name
+
+        return self._ask(select)
+
+    def record(self, places: Places) -> None:
+        self._places = copy.deepcopy(places)
+
+    def finish(self) -> Future[None]:
+        return self._ask(lambda: self._claim.note(done=True))
+
+    def release(self, seconds: float) -> None:
+        """Say that we leave, if the volume takes it in time."""
+        try:
+            self._ask(lambda: self._claim.note(released=True)).result(seconds)
+        except TimeoutError:
+            log.warning("the volume does not answer: job.json does not say that this coordinator has left")
+        except UmiakError as error:
+            log.warning("%s", error)
+
+    def check(self) -> None:
+        """Raise what was found out about the directory since."""
+        if self._error is not None:
+            raise self._error
+
+    def _ask(self, work: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def answer() -> None:
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._tasks.put(answer)
+        return future
+
+    def _work(self, take: Callable[[], Claim]) -> None:
+        try:
+            self._claim = take()
+        except Exception as error:
+            self.claimed.set_exception(error)
+            return
+        self.claimed.set_result(self._claim)
+        looked = time.monotonic()
+        while True:
+            try:
+                self._tasks.get(timeout=max(0.0, looked + LOOK_SECONDS - time.monotonic()))()
+                continue
+            except queue.Empty:
+                looked = time.monotonic()
+            try:
+                self._write_places()
+                self._claim.look()
+            except UmiakError as error:
+                self._error = error
+
+    def _write_places(self) -> None:
+        places, self._places = self._places, None
+        if places is not None and places != self._claim.entry.places:
+            self._claim.note(places=places)
