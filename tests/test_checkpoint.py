@@ -14,7 +14,7 @@ from torch import nn
 
 import umiak
 from tests.trainers import server, train
-from umiak import files, tensorfile
+from umiak import files, reader
 from umiak.data.columns import Columns
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
 from umiak.spec.load import Loaded
@@ -138,11 +138,11 @@ def test_a_volume_that_cannot_be_read_changes_nothing_and_names_the_way_out(
     before = tree(out)
     newest, older = checkpoint.select(out), checkpoint.committed(out)[0]
 
-    def opened(path: Path) -> None:
+    def opened(path: Path, missing_seconds: float) -> None:
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as volume:
-        volume.setattr(tensorfile, "_opened", opened)
+        volume.setattr(reader, "_opened", opened)
         volume.setattr(files, "STORAGE_SECONDS", 0.2)
         with pytest.raises(StorageError, match=f"{newest}/service-0.*--resume --resume_round {older.round} ") as caught:
             train(JOB, out, num_passes=3, resume=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gzip
 import hashlib
 import json
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -20,6 +22,7 @@ import pytest
 from tests.processes import umiak
 from umiak import files
 from umiak.data import shards, split
+from umiak.data.shardroot import LOCK, in_the_way, locked
 from umiak.errors import InputError, RetryError
 
 SAMPLES = [f"sample {number}\n" for number in range(1000)]
@@ -176,7 +179,6 @@ def test_killed_in_the_middle_of_a_file_the_same_command_goes_on(tmp_path: Path)
     program = """
 import os, signal, sys
 from pathlib import Path
-from umiak import files
 from umiak.data import shards, split
 shards.CHUNK = 100_000
 split.SAVE_BYTES = 1_000_000
@@ -330,3 +332,59 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
     assert told in error
     assert error.count("\n") == 1
     assert not list(tmp_path.glob("out/*"))
+
+
+def test_a_lock_on_a_file_that_another_has_removed_lets_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our opening the lock file and our locking it, one writer leaves and removes it, and the next one comes."""
+    real, others = fcntl.flock, []
+
+    def flock(file: Any, how: int) -> None:
+        if not others:
+            (tmp_path / LOCK).unlink()
+            others.append((tmp_path / LOCK).open("w"))
+            real(others[0], how)
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(RetryError, match="another umiak data split is writing"), locked(tmp_path):
+        pytest.fail("two are in")
+    others[0].close()
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).exists()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_overwrite_says_what_it_deletes_before_and_after(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n3\n")
+    (tmp_path / "b.txt").write_text("4\n5\n6\n")
+    split.split(split.plan(tmp_path / "a.txt", 3), tmp_path / "out")
+    assert in_the_way(tmp_path / "out", overwrite=True) and (tmp_path / "out/0/data/a.txt").exists()
+    caplog.clear()
+    split.split(split.plan(tmp_path / "b.txt", 2), tmp_path / "out", overwrite=True)
+    assert [record.message for record in caplog.records] == [
+        f"--overwrite: deleting the 3 shards that are in {tmp_path / 'out'}",
+        f"deleted 3 shards from {tmp_path / 'out'}",
+    ]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0", "1", "manifest.json"]
+
+
+def test_a_volume_that_fails_for_a_moment_costs_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(100)))
+    split.split(split.plan(tmp_path / "a.txt", 3), tmp_path / "whole")
+    real, calls = os.fsync, []
+
+    def fsync(fd: int) -> None:
+        calls.append(fd)
+        if len(calls) in (4, 9):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    split.split(split.plan(tmp_path / "a.txt", 3), tmp_path / "out")
+    assert len(calls) > 9
+    for index in range(3):
+        name = f"{index}/data/a.txt"
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    shards.verify(tmp_path / "out")

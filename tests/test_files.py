@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from umiak import files, tensorfile
+from umiak import files, reader
 from umiak.errors import DamagedError, InputError, StorageError
 from umiak.files import atomic, disk_error, patiently, write_json
 from umiak.tensorfile import Piece, TensorFile, read_tensors, write_tensors
@@ -86,7 +86,7 @@ def test_reading_goes_on_where_the_volume_failed_and_feeds_the_checksum_once(
                 raise OSError(number, os.strerror(number))
             return super().readinto(buffer[:3001])
 
-    monkeypatch.setattr(tensorfile, "_opened", lambda path: Flaky(path, "rb"))
+    monkeypatch.setattr(reader, "_opened", lambda path, _: Flaky(path, "rb"))
     monkeypatch.setattr(files, "FIRST_PAUSE", 0.001)
     found = read_tensors(tmp_path / "piece", piece)
     assert reads > 9
@@ -101,18 +101,17 @@ def test_a_volume_that_stays_away_is_no_damage_but_a_reason_to_try_again_later(
 ) -> None:
     piece = write_tensors(tmp_path / "piece", {"a": np.arange(9)}, {})
 
-    def opened(path: Path) -> FileIO:
+    def opened(path: Path, missing_seconds: float) -> FileIO:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(tensorfile, "_opened", opened)
+    monkeypatch.setattr(reader, "_opened", opened)
     monkeypatch.setattr(files, "STORAGE_SECONDS", 0.3)
     with pytest.raises(StorageError, match="piece: Input/output error, for") as caught:
         read_tensors(tmp_path / "piece", piece)
     assert caught.value.exit_code == 75
 
 
-def test_only_length_content_and_absence_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensorfile, "MISSING_SECONDS", 0.0)
+def test_only_length_content_and_absence_are_damage(tmp_path: Path) -> None:
     path = tmp_path / "piece"
     piece = write_tensors(path, {"a": np.arange(9)}, {})
     with pytest.raises(DamagedError, match="bytes where"):
@@ -129,7 +128,8 @@ def test_a_piece_that_a_volume_shows_late_is_waited_for(tmp_path: Path) -> None:
     piece = write_tensors(path, {"a": np.arange(9)}, {})
     path.rename(tmp_path / "elsewhere")
     threading.Timer(0.3, (tmp_path / "elsewhere").rename, [path]).start()
-    assert (read_tensors(path, piece).arrays["a"] == np.arange(9)).all()
+    with TensorFile(path, piece, missing_seconds=60.0) as file:
+        assert [name for name, _ in file] == ["a"]
 
 
 @pytest.mark.parametrize("name", ["ENOSPC", "EDQUOT", "EACCES", "EPERM", "EROFS", "ENOENT", "ENOTDIR"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -131,8 +133,6 @@ def test_a_loaded_model_gives_what_training_saw_in_its_last_test(run: Path) -> N
 
 
 def events(out: Path) -> list[dict[str, Any]]:
-    import json
-
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
@@ -185,7 +185,7 @@ def test_the_config_may_be_given_as_path_or_object(run: Path) -> None:
 
 
 def test_every_snapshot_uses_the_modules_that_were_saved_with_it(run: Path, copy: Path) -> None:
-    (copy / "network.py").write_text(NETWORK.replace("* self.frozen", "* self.frozen * 0 + 1"))
+    rewrite(copy, "network.py", NETWORK.replace("* self.frozen", "* self.frozen * 0 + 1"))
     values = batch(run)
     first, changed, again = (umiak.load(path)(values) for path in (run, copy, run))
     assert not torch.equal(first, changed) and torch.equal(first, again)
@@ -197,6 +197,14 @@ def test_a_snapshot_of_a_config_object_needs_the_config_to_load(tmp_path: Path) 
     assert isinstance(umiak.load(tmp_path, config), nn.Linear)
     with pytest.raises(InputError, match=r"holds no copy of its config: name the config .*\(config=\)"):
         umiak.load(tmp_path)
+
+
+def rewrite(snapshot: Path, name: str, text: str) -> None:
+    """Another content, as a run with it would have written it."""
+    (snapshot / name).write_text(text)
+    model = json.loads((snapshot / "model.json").read_text())
+    model["files"][name] = {"bytes": len(text.encode()), "crc32": zlib.crc32(text.encode())}
+    (snapshot / "model.json").write_text(json.dumps(model))
 
 
 def small(**changes: Any) -> umiak.Config:
@@ -248,7 +256,8 @@ def recount(path: Path) -> None:
         ("words.weight.service-0.safetensors", Path.unlink, "words.weight.service-0.safetensors is missing"),
         ("model.json", truncate, "model.json cannot be read"),
         ("config.py", Path.unlink, "holds no copy of its config"),
-        ("network.py", Path.unlink, r"No module named 'network' .*use the original: config="),
+        ("network.py", Path.unlink, r"has no network.py, which it had .*name the config .*\(config=\)"),
+        ("buffers.safetensors", Path.unlink, r"has no buffers.safetensors, which it had when it was written"),
     ],
 )
 def test_a_damaged_or_incomplete_snapshot_is_named(
@@ -273,7 +282,7 @@ def test_a_damaged_or_incomplete_snapshot_is_named(
 def test_a_snapshot_of_another_model_is_refused(copy: Path, old: str, new: str, message: str) -> None:
     text = (copy / "network.py").read_text()
     assert old in text
-    (copy / "network.py").write_text(text.replace(old, new))
+    rewrite(copy, "network.py", text.replace(old, new))
     with pytest.raises(InputError, match=message):
         umiak.load(copy)
 
@@ -328,7 +337,7 @@ def test_testing_a_snapshot_gives_cost_and_metrics_of_the_whole_test_set(run: Pa
 
 
 def test_a_config_without_test_data_cannot_be_tested(copy: Path) -> None:
-    (copy / "config.py").write_text(CONFIG.replace("test=network.data(1, 50)", "test=None"))
+    rewrite(copy, "config.py", CONFIG.replace("test=network.data(1, 50)", "test=None"))
     with pytest.raises(InputError, match="the config has no test data"):
         evaluate.test(Settings(init_model_path=copy))
 
@@ -351,13 +360,13 @@ def test_predictions_are_one_line_per_sample_in_order(run: Path, tmp_path: Path)
     ],
 )
 def test_a_config_decides_what_a_prediction_is(copy: Path, tmp_path: Path, predict: str, line: str) -> None:
-    (copy / "config.py").write_text(f"import torch\n{CONFIG.rstrip().removesuffix(')')}    predict={predict},\n)\n")
+    rewrite(copy, "config.py", f"import torch\n{CONFIG.rstrip().removesuffix(')')}    predict={predict},\n)\n")
     evaluate.predict(Settings(init_model_path=copy), tmp_path / "lines")
     assert (tmp_path / "lines").read_text() == f"{line}\n" * 50
 
 
 def test_predictions_that_are_not_one_per_sample_are_refused_and_nothing_is_written(copy: Path, tmp_path: Path) -> None:
-    (copy / "config.py").write_text(f"{CONFIG.rstrip().removesuffix(')')}    predict=lambda output: output[1:],\n)\n")
+    rewrite(copy, "config.py", f"{CONFIG.rstrip().removesuffix(')')}    predict=lambda output: output[1:],\n)\n")
     with pytest.raises(InputError, match=r"one entry per sample: 16 samples gave an output of shape \(15,\)"):
         evaluate.predict(Settings(init_model_path=copy), tmp_path / "lines")
     assert not list(tmp_path.glob("*lines*"))

@@ -6,25 +6,20 @@ than the memory that is left.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import struct
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from umiak.errors import DamagedError
-from umiak.files import CHUNK, atomic, forget, patiently
+from umiak.files import CHUNK, atomic
+from umiak.reader import Reader
 
-MISSING_SECONDS = 10.0
-"""A file that a manifest names may be missing for a moment, where a shared volume does not show it yet."""
 _FLOATS: dict[str, type[np.generic]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 _WHOLE: dict[str, type[np.generic]] = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8}
 _DTYPES = {**_FLOATS, **_WHOLE, "BOOL": np.bool_}
@@ -46,6 +41,18 @@ class Piece:
             return Piece(described["name"], described["bytes"], described["crc32"])
         except KeyError as missing:
             raise DamagedError(f"{directory} does not give the {missing} of a file") from None
+
+
+def verify(path: Path, piece: Piece) -> None:
+    """Read a file of any kind and compare it with what was written."""
+    with Reader(path) as file:
+        if file.size != piece.bytes:
+            raise DamagedError(f"{path} has {file.size} bytes where {piece.bytes} were written")
+        checksum, room = 0, np.empty(min(CHUNK, file.size), np.uint8)
+        for count in _steps(file.size, CHUNK):
+            checksum = zlib.crc32(file.take(count, room).data, checksum)
+    if checksum != piece.crc32:
+        raise DamagedError(f"{path} is damaged, or was changed: its checksum is not the one that was written")
 
 
 @dataclass(frozen=True)
@@ -110,15 +117,16 @@ class TensorFile:
     read until then is good for nothing if the end raises. Of what is read `once` the system keeps no copy.
     """
 
-    def __init__(self, path: Path, piece: Piece | None = None, once: bool = False) -> None:
-        self.path, self._once = path, once
+    def __init__(
+        self, path: Path, piece: Piece | None = None, once: bool = False, missing_seconds: float = 0.0
+    ) -> None:
+        self.path = path
         self._piece = piece
-        self._checksum = self._at = 0
-        self._file: FileIO | None = None
-        size = patiently(self._open, path)
-        if piece is not None and size != piece.bytes:
-            raise DamagedError(f"{path} has {size} bytes where {piece.bytes} were written")
-        self._left = size
+        self._checksum = 0
+        self._file = Reader(path, once, missing_seconds)
+        if piece is not None and self._file.size != piece.bytes:
+            raise DamagedError(f"{path} has {self._file.size} bytes where {piece.bytes} were written")
+        self._left = self._file.size
         try:
             length = int(self._take(8).view(np.uint64)[0])
             header = json.loads(self._take(min(length, self._left)).tobytes())
@@ -130,19 +138,6 @@ class TensorFile:
             raise DamagedError(f"{path} is not a safetensors file") from None
         if sum(map(self._bytes, self.entries)) != self._left:
             raise DamagedError(f"{path} does not hold the arrays that its header names")
-
-    def _open(self) -> int:
-        """Open it, or open it again where reading stopped; its size."""
-        self.close()
-        file = _opened(self.path)
-        try:
-            file.seek(self._at)
-            size = os.fstat(file.fileno()).st_size
-        except OSError:
-            file.close()
-            raise
-        self._file = file
-        return size
 
     def _bytes(self, name: str) -> int:
         dtype, shape = self.entries[name]
@@ -179,60 +174,22 @@ class TensorFile:
 
     def one(self, name: str) -> np.ndarray:
         """One array alone; nothing else is read and no checksum known."""
-        self._at = self._offsets[name]
-        patiently(self._open, self.path)
+        self._file.seek(self._offsets[name])
         return self.whole(name, self._parts(name))
 
     def _take(self, count: int, room: np.ndarray | None = None) -> np.ndarray:
         """The next bytes of the file."""
-        taken = (np.empty(count, np.uint8) if room is None else room)[:count]
-        end = self._at + count
-
-        def read() -> None:
-            if self._file is None:
-                self._open()
-            assert self._file is not None
-            try:
-                while self._at < end:
-                    got = self._file.readinto(taken.data[count - (end - self._at) :])
-                    if not got:
-                        raise DamagedError(f"{self.path} ended {end - self._at} bytes too early")
-                    self._at += got
-            except OSError:
-                self.close()
-                raise
-
-        patiently(read, self.path)
+        taken = self._file.take(count, room)
         if self._piece is not None:
             self._checksum = zlib.crc32(taken.data, self._checksum)
-        if self._once and self._file is not None:
-            forget(self._file, end - count, count)
         self._left -= count
         return taken
-
-    def close(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # all that was wanted of it has been read
-                self._file.close()
-            self._file = None
 
     def __enter__(self) -> TensorFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _opened(path: Path) -> FileIO:
-    """A file that a manifest names. It is damage if it is not there, but a shared volume may not show it at once."""
-    deadline = time.monotonic() + MISSING_SECONDS
-    while True:
-        try:
-            return path.open("rb", buffering=0)
-        except FileNotFoundError:
-            if time.monotonic() > deadline:
-                raise DamagedError(f"{path} is missing") from None
-        time.sleep(0.5)
+        self._file.close()
 
 
 def _steps(total: int, step: int) -> Iterator[int]:

@@ -8,13 +8,11 @@ interrupted run leaves a state file beside the shards, and the manifest is writt
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import fnmatch
 import gzip
 import hashlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -23,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from umiak.data import formats, parquet
+from umiak.data.shardroot import STATE, delete_shards, in_the_way, locked, replace_shards
 from umiak.data.shards import (
     LAYOUTS,
-    MANIFEST,
     Entry,
     Manifest,
     Piece,
@@ -35,12 +33,10 @@ from umiak.data.shards import (
     read,
     row_bytes,
 )
-from umiak.errors import InputError, RetryError
-from umiak.files import CHUNK, disk_error, write_json
+from umiak.errors import InputError
+from umiak.files import CHUNK, disk_error, patiently, sync_directory, write_json
 from umiak.paths import is_relative
 
-STATE = ".split.json"
-LOCK = ".split.lock"
 TRAIN_LIST = "train.list"
 SAVE_BYTES = 256 << 20
 
@@ -136,8 +132,9 @@ def split(
         raise InputError(f"{root} is inside {plan.source}: the shards would become part of what is split")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root):
-            return _split(plan, root, overwrite, on_progress)
+        with locked(root):
+            # What was done is written down, so each try goes on where the volume failed.
+            return patiently(lambda: _split(plan, root, overwrite, on_progress), root, "write to")
     except OSError as error:
         raise disk_error(error, root) from error
 
@@ -149,7 +146,7 @@ def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> 
         return there
     state = _State.load(root / STATE, {**identity, "shards": plan.shards, "layout": plan.layout})
     if not state.begun:
-        _clear(root, overwrite)
+        replace_shards(root, in_the_way(root, overwrite))
         state.save()
     total = sum(path.stat().st_size for _, path, _ in plan.files()) or 1
     before = 0
@@ -171,7 +168,7 @@ def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> 
         on_progress(before, total)
     manifest = Manifest(plan.shards, plan.layout, identity, tuple(state.done[name] for name, _, _ in plan.files()))
     if manifest.samples < plan.shards:
-        _clear(root, overwrite=True)
+        delete_shards(in_the_way(root, overwrite=True))  # our own
         raise InputError(f"{plan.source} has {manifest.samples} samples, too few for {plan.shards} shards")
     manifest.write(root)
     (root / STATE).unlink()
@@ -180,35 +177,6 @@ def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> 
 
 def _report(on_progress: OnProgress, before: int, total: int, at: int) -> None:
     on_progress(before + at, total)
-
-
-@contextlib.contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    with (root / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RetryError(
-                f"another umiak data split is writing to {root}; wait for it or choose another directory"
-            ) from None
-        try:
-            yield
-        finally:
-            (root / LOCK).unlink()
-
-
-def _clear(root: Path, overwrite: bool) -> None:
-    """Make room. Only directories that are numbered like shards are ever removed."""
-    shards = [path for path in root.glob("*/data") if path.parent.name.isdigit()]
-    shards += [path for path in root.glob("data/*") if path.name.isdigit()]
-    if (shards or (root / MANIFEST).exists()) and not overwrite:
-        raise InputError(f"{root} already holds shards; choose another directory or replace them with --overwrite")
-    for name in (MANIFEST, STATE):
-        (root / name).unlink(missing_ok=True)
-    for path in shards:
-        shutil.rmtree(path)
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()
 
 
 @dataclass
@@ -271,6 +239,7 @@ class _Output:
         self.sync()
         self._file.close()
         self.temporary.replace(self.target)
+        sync_directory(self.target.parent)
         return Piece(self.bytes, self._digest.hexdigest(), self.samples)
 
 

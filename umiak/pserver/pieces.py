@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from umiak.errors import DamagedError, InputError, RetryError
-from umiak.files import read_bytes
+from umiak.files import exists, read_bytes
+from umiak.parameterfile import listed, read_parts
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
 from umiak.pserver.table import Table
+from umiak.reader import MISSING_SECONDS
 from umiak.tensorfile import Piece, Stream, TensorFile, read_tensors, write_tensors
-
-SNAPSHOT_HEADER = 16
 
 
 def write(directory: Path, service: Service, blobs: dict[int, np.ndarray], forked: bool) -> dict[str, Any]:
@@ -65,6 +65,17 @@ def write_open_tables(directory: Path, service: Service) -> list[dict[str, Any]]
 
 def restore(service: Service, source: dict[str, Any]) -> None:
     """Take up a checkpoint or a snapshot. With `goes_on`, the clock too: the same run continues."""
+    try:
+        _restore(service, source)
+    except DamagedError as error:
+        if source["goes_on"]:
+            raise
+        raise InputError(
+            f"{error}; this run cannot begin with it"
+        ) from error  # somebody named it, and no other will do
+
+
+def _restore(service: Service, source: dict[str, Any]) -> None:
     directory = Path(source["directory"])
     if source["kind"] == "snapshot":
         for table in service.tables:
@@ -76,7 +87,7 @@ def restore(service: Service, source: dict[str, Any]) -> None:
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
     for piece in wanted:
-        with TensorFile(directory / piece.name, piece, once=own_piece) as file:
+        with TensorFile(directory / piece.name, piece, own_piece, MISSING_SECONDS) as file:
             tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
             for name, parts in file:
                 if name.startswith("dense/"):
@@ -148,9 +159,9 @@ class _RestoredTable:
 
 def _restore_snapshot(service: Service, table: Table, directory: Path, missing: str) -> None:
     """Values only: the state of each row is that of a new one. A file that may be missing leaves rows random or zero."""
-    model = directory / "model.json"
     # A snapshot of 2016 has no model.json, and no open tables either.
-    described = json.loads(model.read_text())["tables"].get(table.name) if model.exists() else None
+    model = json.loads(read_bytes(directory / "model.json")) if exists(directory / "model.json") else {"tables": {}}
+    described = model["tables"].get(table.name)
     if described is not None and described["vocab"] is None:
         for piece in described["files"]:
             arrays = read_tensors(directory / piece["name"], Piece.of(piece, directory)).arrays
@@ -158,11 +169,16 @@ def _restore_snapshot(service: Service, table: Table, directory: Path, missing: 
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return
     assert table.vocab is not None
-    ids = np.arange(table.vocab)
-    ids = ids[owned_by(ids, service.spec.row_service, service.spec.row_services)]
-    if missing != "fail" and not (directory / table.name).exists():
-        if missing == "zero":
-            table.set_values(ids, np.zeros((ids.size, table.dim), np.float32), service.spec.start_pass)
-        return
-    values = np.memmap(directory / table.name, "<f4", "r", SNAPSHOT_HEADER).reshape(-1, table.dim)
-    table.set_values(ids, np.ascontiguousarray(values[ids]), service.spec.start_pass)
+    path = directory / table.name
+    parts: Iterable[np.ndarray] = ()
+    if missing == "fail" or exists(path):
+        parts = read_parts(path, table.vocab * table.dim, listed(model, path), line=table.dim)
+    elif missing == "zero":
+        parts = [np.zeros(table.vocab * table.dim, np.float32)]
+    start = 0
+    for part in parts:
+        rows = part.reshape(-1, table.dim)
+        ids = np.arange(start, start + len(rows))
+        mine = owned_by(ids, service.spec.row_service, service.spec.row_services)
+        table.set_values(ids[mine], rows[mine], service.spec.start_pass)
+        start += len(rows)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
+from umiak.files import disk_error, read_bytes
 from umiak.spec.config import Config
 from umiak.spec.settings import Settings
 
@@ -56,7 +57,7 @@ class Loaded:
         """Changes with the text of the config, of what it imports from beside it, and with its arguments."""
         digest = hashlib.sha256(repr(sorted(self.arguments.items())).encode() + self.version.encode())
         for path in (*self.files, *self.beside):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+            digest.update(path.name.encode() + b"\0" + read_bytes(path))
         return digest.hexdigest()[:16]
 
 
@@ -88,7 +89,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = N
             return loaded
         source = data.decode()
     except OSError as error:
-        raise InputError(f"cannot read the config {path}: {error.strerror}") from None
+        raise disk_error(error, path, "read the config") from None
     except UnicodeDecodeError:
         raise InputError(f"the config {path} is not a Python file") from None
     _arguments.clear()

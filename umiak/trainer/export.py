@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file
 
 from umiak import __version__
 from umiak.errors import InputError
 from umiak.files import check_target
 from umiak.tensorfile import Stream, write_tensors
-from umiak.trainer.snapshot import find, read_model, read_parameter
+from umiak.trainer.snapshot import Contents, find
 from umiak.trainer.stored import OpenTable, open_table
 
 
@@ -25,18 +24,18 @@ def export(path: Path, output: Path, overwrite: bool = False) -> None:
         raise InputError(f"{output} exists: choose another --output or replace it with --overwrite")
     check_target(output)
     snapshot = find(path)
-    described = read_model(snapshot)
+    contents = Contents(snapshot)
+    described = contents.model
     if not described["parameters"] and not described["tables"]:
         raise InputError(f"{snapshot} has no model.json, which names shapes: only snapshots of umiak can be exported")
     tensors: dict[str, np.ndarray | Stream] = {
-        name: read_parameter(snapshot / name, int(np.prod(shape, dtype=np.int64))).reshape(shape)
+        name: contents.parameter(name, int(np.prod(shape, dtype=np.int64)), mapped=True).reshape(shape)
         for name, shape in described["parameters"].items()
     }
-    if (snapshot / "buffers.safetensors").exists():
-        tensors |= {name: value.numpy() for name, value in load_file(snapshot / "buffers.safetensors").items()}
+    tensors |= {name: value.numpy() for name, value in contents.buffers().items()}
     begins = {}
     for name, entry in described["tables"].items():
-        table = open_table(snapshot, name, entry, described["seed"])
+        table = open_table(contents, name, entry, described["seed"])
         if isinstance(table, OpenTable):
             tensors[f"{name}.ids"] = table.ids
             tensors[f"{name}.rows"] = Stream(np.dtype(np.float32), (len(table.ids), table.dim), table.chunks())

@@ -10,13 +10,14 @@ import torch
 from torch import nn
 
 from umiak.errors import InputError
+from umiak.files import exists
 from umiak.nn.sparse import sparse_tables
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.load import load as load_config
 from umiak.spec.settings import Settings
 from umiak.trainer.forward import build
-from umiak.trainer.snapshot import check_tables, load_dense, read_model
+from umiak.trainer.snapshot import Contents, check_tables, load_dense
 from umiak.trainer.stored import StoredRows, open_table
 from umiak.trainer.tables import spec_of
 
@@ -34,16 +35,17 @@ def config_of(
     `settings` say what it is for (see spec/load.py); without them, for the model alone.
     Running a config runs its code: only load snapshots whose origin you trust.
     """
-    described = read_model(snapshot)
+    contents = Contents(snapshot)
+    described = contents.model
     arguments = {**described.get("config_args", {}), **(arguments or {})}
     settings = settings or Settings(job="load")
     settings = replace(settings, paddle_version=settings.paddle_version or described.get("paddle_version", ""))
     if path is not None:
         return load_config(path, arguments, settings)
-    name = snapshot / "path.txt"
-    copy = snapshot / Path(name.read_text()).name if name.exists() else snapshot
+    copy = snapshot / Path(contents.read("path.txt").decode()).name if exists(snapshot / "path.txt") else snapshot
     if not copy.is_file():
         raise InputError(f"{snapshot} holds no copy of its config: name the config it was trained with (--config)")
+    contents.check_config()
     try:
         return load_config(copy, arguments, settings)
     except InputError as error:
@@ -54,7 +56,8 @@ def config_of(
 
 def load_model(snapshot: Path, config: Config, device: torch.device = CPU) -> nn.Module:
     """The model with a snapshot's values, in eval mode and without gradients. Another model's snapshot is refused."""
-    described = read_model(snapshot)
+    contents = Contents(snapshot)
+    described = contents.model
     model = build(config, device)
     parameters = dict(model.named_parameters())
     modules = sparse_tables(model)
@@ -69,7 +72,7 @@ def load_model(snapshot: Path, config: Config, device: torch.device = CPU) -> nn
     rows = StoredRows(
         {
             spec.name: open_table(
-                snapshot,
+                contents,
                 spec.name,
                 described["tables"].get(spec.name, {"dim": spec.dim, "vocab": spec.vocab}),
                 described.get("seed", 0),

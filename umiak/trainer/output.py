@@ -46,9 +46,11 @@ def decide(settings: Settings) -> Preparation:
         theirs = tuple(out / name for name in names if name in OUTPUTS or name.startswith(PARTS))
         return Preparation(out, delete=theirs, because="--overwrite")
     if goes_on and not settings.resume:
-        snapshot.find(out, settings.start_pass - 1)
+        source = snapshot.find(out, settings.start_pass - 1)
         # Those of the run before would be taken for this one's.
         earlier = (out / "checkpoints",) if "checkpoints" in names else ()
+        if earlier:
+            snapshot.Contents(source).verify()
         return Preparation(out, delete=earlier, because=f"--start_pass={settings.start_pass}")
     if holds and not settings.resume:
         raise InputError(

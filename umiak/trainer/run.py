@@ -13,8 +13,9 @@ from typing import Any, TextIO
 import torch
 
 from umiak import ownership
-from umiak.errors import DamagedError, InputError, RetryError, StorageError
+from umiak.errors import DamagedError, RetryError, StorageError
 from umiak.pserver.process import tls_for
+from umiak.reader import MISSING_SECONDS
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
 from umiak.tensorfile import TensorFile
@@ -122,17 +123,19 @@ def open_job(
             me.generation,
         )
         found = me.checkpoint
-        if me.trainer == 0 and not me.replaces:
-            _setup(session, loaded, settings, assignment, saver, found, source)
-        rounds = session.pull()
-        if not me.replaces:
-            _check_rounds(rounds, found, exact=settings.mode == "sync")
+        with _advising(assignment):
+            if me.trainer == 0 and not me.replaces:
+                _setup(session, loaded, settings, assignment, saver, source)
+            rounds = session.pull()
+            blob = _blob(found, me.trainer) if found is not None else b""
+            if not me.replaces:
+                _check_rounds(rounds, found, exact=settings.mode == "sync")
         torch.manual_seed(mix(settings.seed, me.trainer))
         curves = _curves(session, me)
         recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots)
         job = Job(loaded, model, session, settings, me.trainer, me.trainers, recorder, saver, stop_requested)
         if found is not None:
-            job.restore(_blob(found, me.trainer))
+            job.restore(blob)
             log.info("going on from %s", found)
         elif settings.init_from is not None:
             state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
@@ -210,10 +213,10 @@ def _setup(
     settings: Settings,
     assignment: Assignment,
     saver: Saver,
-    found: Path | None,
     source: Path | None,
 ) -> None:
     """Trainer 0 gives the services their first values: fresh, of a checkpoint, or of a snapshot."""
+    found = assignment.checkpoint
     restore: dict[str, Any] | None = None
     if found is not None:
         restore = {"kind": "checkpoint", "directory": str(found.resolve()), "goes_on": True}
@@ -229,7 +232,7 @@ def _setup(
         restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
     log.info("Initing parameters..")
     config = loaded.config
-    with _reading(found, assignment):
+    with _marking(assignment):
         if found is not None:
             checkpoint.check_identity(found, saver.identity)
         session.setup(
@@ -246,23 +249,26 @@ def _setup(
 
 
 @contextlib.contextmanager
-def _reading(found: Path | None, assignment: Assignment) -> Iterator[None]:
-    """What trainer 0 makes of a checkpoint that cannot be read: a damaged one is marked, and the one before it is next.
-
-    A volume that fails says nothing about the checkpoint, so nothing is changed and a user decides.
-    """
+def _marking(me: Assignment) -> Iterator[None]:
+    """Trainer 0 marks a checkpoint that is damaged, and the next attempt begins with the one before it."""
     try:
         yield
-    except DamagedError as error:
-        if found is None or assignment.out is None:
-            raise InputError(f"{error}: this run cannot begin with it") from error
-        ownership.check(assignment.out, assignment.generation)
-        checkpoint.mark_damaged(found)
+    except DamagedError:
+        if me.checkpoint is not None and me.out is not None:
+            ownership.check(me.out, me.generation)
+            checkpoint.mark_damaged(me.checkpoint)
         raise
+
+
+@contextlib.contextmanager
+def _advising(me: Assignment) -> Iterator[None]:
+    """A volume that fails says nothing about a checkpoint: nothing is changed, and a user is told what they can do."""
+    try:
+        yield
     except StorageError as error:
-        if found is None or assignment.out is None:
+        if me.checkpoint is None or me.out is None:
             raise
-        raise StorageError(f"{error}; {checkpoint.advice(assignment.out, found)}") from error
+        raise StorageError(f"{error}; {checkpoint.advice(me.out, me.checkpoint)}") from error
 
 
 def _check_rounds(rounds: list[int], found: Path | None, exact: bool) -> None:
@@ -279,5 +285,5 @@ def _check_rounds(rounds: list[int], found: Path | None, exact: bool) -> None:
 def _blob(directory: Path, trainer: int) -> bytes:
     """A trainer's own state, which service 0 keeps."""
     first = next(piece for piece in checkpoint.read(directory).pieces if piece["name"].startswith("service-0."))
-    with TensorFile(directory / first["name"]) as file:
+    with TensorFile(directory / first["name"], missing_seconds=MISSING_SECONDS) as file:
         return file.one(f"trainer-{trainer}").tobytes()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import nn
 
 from umiak import logs, ownership
@@ -22,6 +22,7 @@ from umiak.spec.optim import to_json
 from umiak.trainer import checkpoint, snapshot
 from umiak.trainer.checkpoint import Manifest
 from umiak.trainer.session import Session
+from umiak.trainer.snapshot import Draft
 from umiak.trainer.state import Position
 
 CHUNK_ROWS = 1 << 16
@@ -101,23 +102,22 @@ class Saver:
             return
         self.finish()
         self._check_owner()
-        draft = snapshot.Draft(self.out, snapshot.name_of(pass_id, inner), self.generation)
+        draft = Draft(self.out, snapshot.name_of(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
         state = self.model.state_dict(keep_vars=True)
         shapes = {}
         for name, parameter in self.model.named_parameters():
             values = parameter.detach().cpu().numpy()
-            snapshot.write_parameter(draft.directory / name, values.size, [values])
+            draft.add_parameter(name, values.size, [values])
             shapes[name] = list(values.shape)
         buffers = {name: state[name].cpu() for name, _ in self.model.named_buffers() if name in state}
         if buffers:
-            save_file({n: t.contiguous() for n, t in buffers.items()}, draft.directory / "buffers.safetensors")
-        tables = {spec.name: self._table(spec, draft.directory) for spec in self.session.tables.specs}
+            draft.add(snapshot.BUFFERS, save({n: t.contiguous() for n, t in buffers.items()}))
+        tables = {spec.name: self._table(spec, draft) for spec in self.session.tables.specs}
         if any(spec.vocab is None for spec in self.session.tables.specs):
             for piece in self.session.snapshot(draft.directory):
                 tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "crc32")})
         model = {
-            "format": 1,
             "seed": self.seed,
             "config_args": dict(self.loaded.arguments),
             "parameters": shapes,
@@ -128,6 +128,7 @@ class Saver:
         self._check_owner()
         published = draft.publish(model, self.loaded.files, self.loaded.name)
         if self.save_only_one and self._last is not None and self._last != published:
+            log.info("--save_only_one: deleting %s", self._last)
             shutil.rmtree(self._last, ignore_errors=True)
         self._last = published
         self.report({"event": "snapshot", "path": str(published)})
@@ -137,7 +138,7 @@ class Saver:
         assert self.out is not None
         ownership.check(self.out, self.generation)
 
-    def _table(self, spec: TableSpec, directory: Path) -> dict[str, Any]:
+    def _table(self, spec: TableSpec, draft: Draft) -> dict[str, Any]:
         """Write a table with a vocabulary whole; an open one is written by its services."""
         described: dict[str, Any] = {
             "dim": spec.dim,
@@ -148,7 +149,7 @@ class Saver:
         if spec.vocab is None:
             described["files"] = []
         else:
-            snapshot.write_parameter(directory / spec.name, spec.vocab * spec.dim, self._all_rows(spec))
+            draft.add_parameter(spec.name, spec.vocab * spec.dim, self._all_rows(spec))
         return described
 
     def _all_rows(self, spec: TableSpec) -> Iterator[np.ndarray]:

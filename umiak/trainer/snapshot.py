@@ -1,7 +1,8 @@
 """Snapshots: the model after a pass, in the layout and byte format of 2016, readable on their own.
 
-One file per parameter: int32 0, uint32 4, uint64 element count, then float32 values, all little-endian. `done` marks a
-complete snapshot; `model.json`, which the original did not have, names shapes and the files of open tables.
+`done` marks a complete snapshot. `model.json`, which the original did not have, names shapes, the files of open tables, and
+since format 2 length and checksum of every file: what was altered is refused. Those of the original and of umiak 0.1.0 have no
+checksums and are read as they are.
 """
 
 from __future__ import annotations
@@ -9,55 +10,36 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import struct
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from umiak.errors import InputError
-from umiak.files import atomic, disk_error, make_directory, names_in, sync_directory, write_json
+from umiak.errors import DamagedError, InputError
+from umiak.files import (
+    atomic,
+    disk_error,
+    exists,
+    make_directory,
+    names_in,
+    patiently,
+    read_bytes,
+    sync_directory,
+    write_json,
+)
+from umiak.parameterfile import check_parameter, listed, map_parameter, read_parameter, write_parameter
 from umiak.pserver.protocol import TableSpec
 from umiak.spec.settings import Settings
+from umiak.tensorfile import Piece, verify
 
-HEADER = struct.Struct("<iIQ")
-NOT_PARAMETERS = {"done", "path.txt", "model.json", "buffers.safetensors"}
+FORMAT = 2
+BUFFERS = "buffers.safetensors"
 
 
 def name_of(pass_id: int, inner: int | None = None) -> str:
     return f"pass-{pass_id:05d}" + (f"-{inner:03d}" if inner is not None else "")
-
-
-def write_parameter(path: Path, count: int, chunks: Iterable[np.ndarray]) -> None:
-    with atomic(path) as file:
-        file.write(HEADER.pack(0, 4, count))
-        for chunk in chunks:
-            file.write(np.ascontiguousarray(chunk, "<f4").data.cast("B") if chunk.size else b"")
-
-
-def read_parameter(path: Path, count: int) -> np.ndarray:
-    """The values of a parameter file, mapped into memory; only if it holds `count` of them."""
-    try:
-        with path.open("rb") as file:
-            header = file.read(HEADER.size)
-            length = file.seek(0, 2)
-    except FileNotFoundError:
-        raise InputError(
-            f"the snapshot {path.parent} has no file for parameter {path.name!r}: is it of another model?"
-        ) from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if len(header) < HEADER.size:
-        raise InputError(f"{path} is too short for a parameter file")
-    version, size, stored = HEADER.unpack(header)
-    if (version, size) != (0, 4):
-        raise InputError(f"{path} is not a parameter file: version {version}, value size {size}")
-    if stored != count:
-        raise InputError(f"{path} holds {stored} values where the model has {count}: it is a snapshot of another model")
-    if length != HEADER.size + 4 * count:
-        raise InputError(f"{path} is {length} bytes where {count} values take {HEADER.size + 4 * count}: it is damaged")
-    return np.memmap(path, "<f4", "r", HEADER.size) if count else np.empty(0, np.float32)
 
 
 class Draft:
@@ -72,52 +54,143 @@ class Draft:
                 shutil.rmtree(out / left, ignore_errors=True)
         make_directory(self.directory)
 
+        self._files: dict[str, dict[str, int]] = {}
+
+    def add_parameter(self, name: str, count: int, chunks: Iterable[np.ndarray]) -> None:
+        piece = write_parameter(self.directory / name, count, chunks)
+        self._files[name] = {"bytes": piece.bytes, "crc32": piece.crc32}
+
+    def add(self, name: str, data: bytes) -> None:
+        with atomic(self.directory / name) as file:
+            file.write(data)
+        self._files[name] = {"bytes": len(data), "crc32": zlib.crc32(data)}
+
     def publish(self, model: Mapping[str, Any], config_files: Iterable[Path], config_name: str) -> Path:
-        """Finish as the original did (done, the config, path.txt last) and put it in the final place."""
-        write_json(self.directory / "model.json", model)
-        with atomic(self.directory / "done") as file:
-            file.write(b"version 0\nreal_size 4\n")
-        try:
-            for path in config_files:
-                shutil.copyfile(path, self.directory / path.name)
-        except OSError as error:
-            raise disk_error(error, self.directory) from error
-        with atomic(self.directory / "path.txt") as file:
-            file.write(config_name.encode())
-        if self.final.exists():
-            old = self.final.with_name(f".{self.final.name}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            self.final.rename(old)
-            self.directory.rename(self.final)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            self.directory.rename(self.final)
-        sync_directory(self.final.parent)
+        """Finish as the original did (done, the config, path.txt), and put it in the final place."""
+        self.add("done", b"version 0\nreal_size 4\n")
+        for path in config_files:
+            try:
+                self.add(path.name, read_bytes(path))
+            except FileNotFoundError as error:
+                raise disk_error(error, path, "copy the config") from error
+        self.add("path.txt", config_name.encode())
+        write_json(self.directory / "model.json", {**model, "format": FORMAT, "files": self._files})
+        old = self.final.with_name(f".{self.final.name}.old")
+
+        def rename() -> None:
+            if self.directory.exists():
+                if self.final.exists():
+                    shutil.rmtree(old, ignore_errors=True)
+                    self.final.rename(old)
+                self.directory.rename(self.final)
+            sync_directory(self.final.parent)
+
+        patiently(rename, self.final, "write")
+        shutil.rmtree(old, ignore_errors=True)
         return self.final
 
 
 def read_model(snapshot: Path) -> dict[str, Any]:
     """What model.json says; an empty description for a snapshot of the original system."""
-    if not (snapshot / "done").exists():
+    if not exists(snapshot / "done"):
         raise InputError(f"{snapshot} is not a complete snapshot: it has no file `done`")
+    path = snapshot / "model.json"
     try:
-        return json.loads((snapshot / "model.json").read_text())
+        model = json.loads(read_bytes(path))
+        if model["format"] > FORMAT:
+            raise InputError(f"{path} has format {model['format']}; this version reads up to {FORMAT}")
+        return dict(model)
     except FileNotFoundError:
         return {"parameters": {}, "tables": {}}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{snapshot / 'model.json'} cannot be read: {error}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+class Contents:
+    """The files of a snapshot, verified as they are read where model.json gives their checksums."""
+
+    def __init__(self, snapshot: Path) -> None:
+        self.snapshot = snapshot
+        self.model = read_model(snapshot)
+
+    def read(self, name: str) -> bytes:
+        """A small file."""
+        piece = self._piece(name)
+        try:
+            data = read_bytes(self.snapshot / name)
+        except FileNotFoundError:
+            raise InputError(f"{self.snapshot} has no {name}, which it had when it was written") from None
+        if piece is not None and (len(data), zlib.crc32(data)) != (piece.bytes, piece.crc32):
+            raise InputError(f"{self.snapshot / name} is damaged, or was changed: it is not what was written")
+        return data
+
+    def parameter(self, name: str, count: int, mapped: bool = False) -> np.ndarray:
+        """The values of a parameter file, if it holds `count` of them; `mapped` into memory if few may be wanted."""
+        self.check_parameter(name, count)
+        piece = self._piece(name)
+        try:
+            return (map_parameter if mapped else read_parameter)(self.snapshot / name, count, piece)
+        except DamagedError as error:
+            raise InputError(str(error)) from None
+
+    def check_parameter(self, name: str, count: int) -> None:
+        """Refuse a file that is of another model; only its beginning is read."""
+        path = self.snapshot / name
+        if not exists(path):
+            raise InputError(
+                f"the snapshot {self.snapshot} has no file for parameter {name!r}: is it of another model?"
+            )
+        try:
+            check_parameter(path, count)
+        except DamagedError as error:
+            raise InputError(str(error)) from None
+
+    def buffers(self) -> dict[str, Any]:
+        """The model's buffers by name, as tensors."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        if not exists(self.snapshot / BUFFERS) and self._piece(BUFFERS) is None:
+            return {}
+        try:
+            return dict(load(self.read(BUFFERS)))
+        except SafetensorError as error:
+            raise InputError(f"{self.snapshot / BUFFERS} is damaged: {error}") from None
+
+    def verify(self) -> None:
+        """Read all of it: before something is deleted because this is there."""
+        pieces = [listed(self.model, self.snapshot / name) for name in self.model.get("files", {})]
+        for table in self.model["tables"].values():
+            pieces += [Piece.of(piece, self.snapshot / "model.json") for piece in table.get("files", ())]
+        try:
+            for piece in filter(None, pieces):
+                verify(self.snapshot / piece.name, piece)
+        except DamagedError as error:
+            raise InputError(str(error)) from None
+
+    def check_config(self) -> None:
+        """Refuse a copy of the config, or of what it imports, that is not the one that was trained."""
+        others = {BUFFERS, *self.model["parameters"], *self.model["tables"]}
+        for name in self.model.get("files", {}).keys() - others:
+            try:
+                self.read(name)
+            except InputError as error:
+                raise InputError(f"{error}; name the config to use it all the same (--config)") from None
+
+    def _piece(self, name: str) -> Piece | None:
+        return listed(self.model, self.snapshot / name)
 
 
 def find(path: Path, pass_id: int = -1) -> Path:
     """The snapshot a user means: its own directory, or the newest (or the given) pass of an output directory."""
-    if (path / "done").exists():
+    if exists(path / "done"):
         return path
     if pass_id >= 0:
         wanted = path / name_of(pass_id)
-        if (wanted / "done").exists():
+        if exists(wanted / "done"):
             return wanted
         raise InputError(f"{path} has no complete snapshot of pass {pass_id}")
-    found = [entry.parent for entry in path.glob("pass-*/done")]
+    found = [path / name for name in names_in(path) if name.startswith("pass-") and exists(path / name / "done")]
     if not found:
         raise InputError(f"{path} is neither a snapshot nor an output directory that holds one")
     # The snapshot of a whole pass is newer than those from the middle of it.
@@ -138,20 +211,21 @@ def check_start(shapes: Mapping[str, tuple[int, ...]] | None, settings: Settings
     source = to_load(settings)
     if source is None or shapes is None:
         return
-    read_model(source)
+    contents = Contents(source)
     for name, shape in shapes.items():
         if not lacks(source, name, settings.load_missing_parameter_strategy):
-            read_parameter(source / name, math.prod(shape))
+            contents.check_parameter(name, math.prod(shape))
 
 
 def lacks(snapshot: Path, name: str, missing: str) -> bool:
     """Whether a parameter's file is not there and need not be, by --load_missing_parameter_strategy."""
-    return missing != "fail" and not (snapshot / name).exists()
+    return missing != "fail" and not exists(snapshot / name)
 
 
 def check_tables(snapshot: Path, tables: Iterable[TableSpec], missing: str = "fail") -> None:
     """Refuse a snapshot whose tables are not those of the model, before anybody reads their rows."""
-    stored = read_model(snapshot)["tables"]
+    contents = Contents(snapshot)
+    stored = contents.model["tables"]
     for table in tables:
         described = stored.get(table.name)
         if table.vocab is None and described is None:
@@ -162,7 +236,7 @@ def check_tables(snapshot: Path, tables: Iterable[TableSpec], missing: str = "fa
                 f"{snapshot}, but {table.dim} and {table.vocab} in the model: it is a snapshot of another model"
             )
         if table.vocab is not None and not lacks(snapshot, table.name, missing):
-            read_parameter(snapshot / table.name, table.vocab * table.dim)
+            contents.check_parameter(table.name, table.vocab * table.dim)
 
 
 def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any, missing: str = "fail") -> None:
@@ -171,24 +245,23 @@ def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any, missin
     Where a file is missing, "rand" leaves the parameter as it was built and "zero" makes it zero.
     """
     import torch
-    from safetensors.torch import load_file
 
-    shapes = read_model(snapshot)["parameters"]
+    contents = Contents(snapshot)
+    shapes = contents.model["parameters"]
     with torch.no_grad():
         for name, parameter in parameters.items():
             if lacks(snapshot, name, missing):
                 if missing == "zero":
                     parameter.zero_()
                 continue
-            values = read_parameter(snapshot / name, parameter.numel())
+            values = contents.parameter(name, parameter.numel())
             if shapes.get(name, list(parameter.shape)) != list(parameter.shape):
                 raise InputError(
                     f"parameter {name!r} is {shapes[name]} in the snapshot {snapshot}, but {list(parameter.shape)} in the "
                     "model: it is a snapshot of another model"
                 )
-            parameter.copy_(torch.from_numpy(values.astype(np.float32)).view(parameter.shape))
-        if (snapshot / "buffers.safetensors").exists():
-            stored = load_file(snapshot / "buffers.safetensors")
-            for name, buffer in model.named_buffers():
-                if name in stored:
-                    buffer.copy_(stored[name])
+            parameter.copy_(torch.from_numpy(values).view(parameter.shape))
+        stored = contents.buffers()
+        for name, buffer in model.named_buffers():
+            if name in stored:
+                buffer.copy_(stored[name])

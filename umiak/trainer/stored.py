@@ -12,7 +12,7 @@ import torch
 from umiak.errors import DamagedError, InputError
 from umiak.pserver.rowinit import RowInit
 from umiak.tensorfile import Piece, read_tensors
-from umiak.trainer.snapshot import read_parameter
+from umiak.trainer.snapshot import Contents
 
 CHUNK_ROWS = 1 << 16
 
@@ -20,9 +20,9 @@ CHUNK_ROWS = 1 << 16
 class WholeTable:
     """A table with a vocabulary: one matrix, mapped into memory, so that only rows that are asked for are read."""
 
-    def __init__(self, path: Path, vocab: int, dim: int) -> None:
-        self.name = path.name
-        self.values = read_parameter(path, vocab * dim).reshape(vocab, dim)
+    def __init__(self, contents: Contents, name: str, vocab: int, dim: int) -> None:
+        self.name = name
+        self.values = contents.parameter(name, vocab * dim, mapped=True).reshape(vocab, dim)
 
     def take(self, ids: np.ndarray) -> np.ndarray:
         if ids.size and (ids.min() < 0 or ids.max() >= len(self.values)):
@@ -37,10 +37,10 @@ class OpenTable:
     def __init__(self, snapshot: Path, name: str, described: Mapping[str, Any], seed: int) -> None:
         self.dim, self._half = described["dim"], described["dtype"] == "float16"
         self._init = RowInit.of(seed, name, described["init"])
-        pieces = [Piece.of(piece, snapshot) for piece in described["files"]]
         ids, rows = [np.empty(0, np.int64)], [np.empty((0, self.dim), np.float32)]
-        for piece in pieces:
+        for entry in described["files"]:
             try:
+                piece = Piece.of(entry, snapshot / "model.json")
                 arrays = read_tensors(snapshot / piece.name, piece).arrays
             except DamagedError as error:
                 raise InputError(f"table {name!r} of the snapshot cannot be used: {error}") from None
@@ -77,11 +77,11 @@ class OpenTable:
         return out
 
 
-def open_table(snapshot: Path, name: str, described: Mapping[str, Any], seed: int) -> WholeTable | OpenTable:
+def open_table(contents: Contents, name: str, described: Mapping[str, Any], seed: int) -> WholeTable | OpenTable:
     """A table as model.json describes it."""
     if described["vocab"] is None:
-        return OpenTable(snapshot, name, described, seed)
-    return WholeTable(snapshot / name, described["vocab"], described["dim"])
+        return OpenTable(contents.snapshot, name, described, seed)
+    return WholeTable(contents, name, described["vocab"], described["dim"])
 
 
 class StoredRows:
