@@ -9,9 +9,10 @@ import pytest
 
 from umiak.errors import InputError
 from umiak.spec.flags import DEFAULTS, help_text, parse
-from umiak.spec.settings import FLAGS, IGNORED, Settings
+from umiak.spec.ignored import IGNORED
+from umiak.spec.settings import FLAGS, Settings
 
-# Every flag that `paddle train` and `paddle pserver` had, with a value they accepted.
+# Every flag that the C++ of v0.10 defined, and three that only its documents had, with a value they accepted.
 V1 = """config=a.py config_args=a=1,b=2 job=train local=0 use_gpu=0 trainer_count=4 num_passes=10 start_pass=0
 init_model_path=m load_missing_parameter_strategy=rand save_dir=o saving_period=1 saving_period_by_batches=0
 save_only_one=false log_period=50 dot_period=10 test_period=0 test_all_data_in_one_period=1
@@ -20,11 +21,21 @@ pservers=10.0.0.1,10.0.0.2 port=7164 ports_num=2 ports_num_for_sparse=2 nics=eth
 num_gradient_servers=3 pserver_num_threads=1 start_pserver=0 loadsave_parameters_in_pserver=0 use_old_updater=1
 async_lagged_ratio_min=1.0 async_lagged_ratio_default=1.5 log_period_server=500 sock_send_buf_size=41943040
 sock_recv_buf_size=41943040 small_messages=0 comment=paddle_process_by_paddle async_count=200
-parameter_block_size=0 parameter_block_size_for_sparse=0"""
+parameter_block_size=0 parameter_block_size_for_sparse=0
+allow_only_one_model_on_one_gpu=1 average_test_period=0 beam_size=1 check_sparse_distribution_batches=100
+check_sparse_distribution_in_pserver=0 check_sparse_distribution_ratio=0.6
+check_sparse_distribution_unbalance_degree=2.0 checkgrad_eps=1e-5 cuda_dir= cudnn_conv_workspace_limit_in_mb=4096
+cudnn_dir= diy_beam_search_prob_so= enable_grad_share=104857600 enable_parallel_vector=0 feat_file= feed_data=0 gpu_id=0
+grad_share_block_num=64 layer_stack_error_only_current_thread=1 log_barrier_abstract=1 log_barrier_lowest_nodes=5
+log_barrier_show_log=0 log_clipping=0 log_error_clipping=0 memory_threshold_on_load_data=1.0 model_dir= model_file=
+parallel_nn=0 parallel_thread_num=1 pool_limit_size=536870912 predict_file= prev_batch_state=0
+profile_data_file=gperf.prof profile_signal=12 python_bin=python2.7 python_path= rnn_use_batch=0
+show_check_sparse_distribution_log=0 show_layer_stat=0 thread_local_rand_use_global_seed=0 warpctc_dir= with_cost=1"""
 
 
 @pytest.mark.parametrize("verb", ["train", "trainer", "pserver", "test", "predict"])
 def test_every_flag_of_2016_is_accepted_by_every_role(verb: str) -> None:
+    assert len(V1.split()) == 86 + 3
     parse(verb, [f"--{flag}" for flag in V1.split()])
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError
+from umiak.paddle_v1 import rules
 from umiak.paddle_v1.graph import Graph, Normal, Uniform
-from umiak.paddle_v1.language import is_v1, load
+from umiak.paddle_v1.language import load
+from umiak.spec.dialect import is_v1
 
 ROOT = Path(__file__).parents[1]
 QUICK_START = ROOT / "examples" / "paddle_v1" / "quick_start"
@@ -398,11 +400,43 @@ def test_a_missing_list_is_named_with_its_line(reviews: Path) -> None:
         load(QUICK_START / "trainer_config.lr.py", {})
 
 
-def test_v1_and_native_configs_are_told_apart() -> None:
-    assert is_v1((QUICK_START / "trainer_config.lr.py").read_bytes())
-    assert is_v1(b"x = 1\nimport paddle.trainer_config_helpers\n")
-    assert not is_v1((ROOT / "examples" / "quick_start" / "lr.py").read_bytes())
-    assert not is_v1(b"from paddles import oar\n")
+def test_v1_and_native_configs_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(text: str) -> bool:
+        (tmp_path / "deep" / "config.py").write_text(text)
+        return is_v1(tmp_path / "deep" / "config.py")
+
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    (tmp_path / "net.py").write_text("from paddle.trainer_config_helpers import *\nimport config\n")
+    (tmp_path / "deep" / "words.py").write_text("import config, net\n")
+    assert is_v1(QUICK_START / "trainer_config.lr.py")
+    assert told("x = 1\nimport paddle.trainer_config_helpers\n")
+    assert not is_v1(ROOT / "examples" / "quick_start" / "lr.py")
+    assert not told("from paddles import oar\n")
+    assert not told("import words\n"), "net.py is not where it looks"
+    assert told('import sys\nsys.path.append("..")\nfrom net import *\n')
+    assert told('import sys\nsys.path.insert(0, "..")\nimport os, words\n')
+
+
+def test_a_later_settings_misses_the_parameters_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "config.py"
+    rest = "from paddle.trainer_config_helpers import *\nd = data_layer('d', 6)\na = fc_layer(input=d, size=2)\n"
+    first = "settings(batch_size=1, learning_method=MomentumOptimizer(0.5), regularization=L2Regularization(0.1))\n"
+    last = (
+        "settings(batch_size=1, learning_method=MomentumOptimizer(0.9), regularization=L2Regularization(0.2),\n"
+        "    gradient_clipping_threshold=3)\nc = fc_layer(input=d, size=2, param_attr=ParamAttr(l2_rate=0.7))\noutputs(a, b, c)\n"
+    )
+    path.write_text(rest + first + "b = fc_layer(input=d, size=2)\n" + last)
+    made = load(path, {}, check_data=False)
+    own = {n: (p.momentum, p.l2, p.clip) for n, p in made.parameters.items() if n.endswith("w0")}
+    assert own == {
+        "___fc_layer_0__.w0": (0.0, 0.0, 0.0),
+        "___fc_layer_1__.w0": (0.5, 0.1, 0.0),
+        "___fc_layer_2__.w0": (None, 0.7, None),
+    }
+    assert (made.settings.l2, made.settings.clip) == (0.2, 3.0)
+    _, options = rules.optimizers(made)
+    assert options["___fc_layer_0__.w0"].clip == rules.UNBOUNDED and options["___fc_layer_2__.w0"].clip is None
 
 
 def test_every_file_that_was_read_is_known(reviews: Path) -> None:

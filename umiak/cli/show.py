@@ -34,12 +34,13 @@ def _outline(config: Path, read: Settings) -> Outline:
     from umiak.launch import outline as modules
     from umiak.paddle_v1 import language
     from umiak.paddle_v1 import outline as layers
+    from umiak.spec.dialect import is_v1
     from umiak.spec.load import load
     from umiak.spec.outline import Outline
     from umiak.trainer.forward import build, choose_device
 
     notes: tuple[str, ...] = ()
-    v1 = config.is_file() and language.is_v1(config.read_bytes())
+    v1 = config.is_file() and is_v1(config)
     if v1:
         from umiak.paddle_v1 import rules
         from umiak.paddle_v1.network import Network

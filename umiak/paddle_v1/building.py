@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from umiak.errors import InputError
@@ -48,6 +48,7 @@ class Builder:
     warnings: list[str] = field(default_factory=list)
     helper: str = ""
     _counts: Counter[str] = field(default_factory=Counter)
+    _made_under: dict[str, Training | None] = field(default_factory=dict)
 
     def error(self, what: str) -> Located:
         """An error about the line of the config that is running."""
@@ -100,7 +101,13 @@ class Builder:
             sparse=bool(attribute.sparse_update),
             static=attribute.is_static,
         )
+        self._made_under[name] = self.settings
         return name
+
+    def settled_parameters(self) -> dict[str, Parameter]:
+        """The parameters; each has the momentum, decay and clipping of the settings() that it was made under."""
+        assert self.settings is not None
+        return {name: _under(p, self._made_under[name], self.settings) for name, p in self.parameters.items()}
 
     def bias(self, attribute: Any, layer: str, size: int, *, by_default: bool = True) -> str | None:
         """The name of a layer's bias. None and True ask for the usual one, everything else but a ParamAttr for none."""
@@ -195,6 +202,19 @@ def _check_positions(builder: Builder, names: list[str]) -> None:
     if filled := [name for name in names if name in FILLED]:
         told = ", ".join(f"{name}=…" for name in filled)
         raise builder.error(f"give these by their keywords, as PaddlePaddle v1 wanted it: {told}")
+
+
+def _under(parameter: Parameter, made: Training | None, last: Training) -> Parameter:
+    """v1 fixed these numbers when a parameter was made: a later settings() does not reach it."""
+    if made == last or parameter.static:
+        return parameter
+    l2, momentum, clip = (made.l2, made.momentum, made.clip) if made else (0.0, 0.0, None)
+    return replace(
+        parameter,
+        l2=l2 if parameter.l2 is None and l2 != last.l2 else parameter.l2,
+        momentum=momentum if parameter.momentum is None and momentum != last.momentum else parameter.momentum,
+        clip=(clip or 0.0) if parameter.clip is None and clip != last.clip else parameter.clip,
+    )
 
 
 def _number(value: float | None) -> float | None:

@@ -141,6 +141,10 @@ class Training:
     is_async: bool = False
     async_lagged_grad_discard_ratio: float = 1.5
 
+    @property
+    def momentum(self) -> float:
+        return self.method.numbers.get("momentum", 0.0)
+
 
 @dataclass(frozen=True)
 class DataSource:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,12 +12,6 @@ from umiak.paddle_v1.graph import Graph
 from umiak.paddle_v1.modules import Modules
 
 VERSIONS = ("0.9", "0.10")
-_IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+paddle\b", re.MULTILINE)
-
-
-def is_v1(data: bytes) -> bool:
-    """Whether the text of a config is in the v1 language rather than a native one."""
-    return _IMPORT.search(data) is not None
 
 
 def load(path: Path, arguments: Mapping[str, str], version: str = "0.10", check_data: bool = True) -> Graph:
@@ -36,7 +29,7 @@ def load(path: Path, arguments: Mapping[str, str], version: str = "0.10", check_
         raise InputError(f"{path} never calls outputs(…) with its last layer")
     graph = Graph(
         layers=builder.layers,
-        parameters=builder.parameters,
+        parameters=builder.settled_parameters(),
         inputs=builder.inputs,
         outputs=builder.outputs,
         settings=builder.settings,

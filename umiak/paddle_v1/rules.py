@@ -30,6 +30,8 @@ _RULES: dict[str, type[V1]] = {
     "adamax": V1Adamax,
 }
 _OURS = {"epsilon": "eps"}
+UNBOUNDED = 3.4e38
+"""A bound that no float32 gradient reaches: for a parameter that is not clipped where the others are."""
 
 
 def used(graph: Graph) -> list[str]:
@@ -49,14 +51,13 @@ def adapted(graph: Graph, local: bool) -> tuple[Graph, list[str]]:
         notes.append(
             f"the schedule {training.schedule.name!r} has no effect with {training.method.name}, as in PaddlePaddle v1"
         )
-    if local:
+    # With a sparse parameter v1 trained as its servers do, also without them.
+    if local and not any(p.sparse for p in parameters.values()):
         if training.clip or any(p.clip for p in parameters.values()):
             notes.append("gradient_clipping_threshold has no effect with --local, as in PaddlePaddle v1")
-        if sparse := [p.name for p in parameters.values() if p.sparse]:
-            notes.append(f"sparse_update of {', '.join(sparse)} has no effect with --local, as in PaddlePaddle v1")
         graph = dataclasses.replace(
             graph,
-            parameters={name: dataclasses.replace(p, sparse=False, clip=None) for name, p in graph.parameters.items()},
+            parameters={name: dataclasses.replace(p, clip=None) for name, p in graph.parameters.items()},
             settings=dataclasses.replace(training, clip=None),
         )
     return graph, notes
@@ -99,7 +100,7 @@ def _options(parameter: Parameter, rule: V1) -> ParamOptions:
             lr=0.0 if parameter.static else parameter.learning_rate,
             l1=parameter.l1,
             l2=parameter.l2,
-            clip=parameter.clip,
+            clip=UNBOUNDED if parameter.clip == 0 else parameter.clip,
             optimizer=None if own == rule else own,
         )
         changed.applied_to(rule)

@@ -13,7 +13,8 @@ from textwrap import wrap
 from typing import Any
 
 from umiak.errors import InputError
-from umiak.spec.settings import FLAGS, IGNORED, Flag, Settings
+from umiak.spec.ignored import IGNORED
+from umiak.spec.settings import FLAGS, Flag, Settings
 
 __all__ = ["Settings", "help_text", "parse"]
 

@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import logging
 import os
-import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from umiak.errors import InputError, UmiakError
 from umiak.files import disk_error, read_bytes
 from umiak.spec.config import Config
+from umiak.spec.dialect import is_v1
 from umiak.spec.settings import Settings
 
 V1_READER = "umiak.paddle_v1.config"
@@ -84,7 +84,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = N
     path = path.resolve()
     try:
         data = path.read_bytes()
-        if re.search(rb"^[ \t]*(from|import)[ \t]+paddle\b", data, re.MULTILINE):
+        if is_v1(path):
             loaded: Loaded = importlib.import_module(V1_READER).load(path, arguments, settings or Settings())
             return loaded
         source = data.decode()

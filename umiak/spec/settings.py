@@ -173,37 +173,3 @@ FLAGS = {
     "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", BENCH, minimum=1),
     "network_us": Flag("scale: how long it takes one way, in microseconds", BENCH, minimum=0),
 }
-
-
-class Ignored(NamedTuple):
-    """A flag of the 2016 system that is read, checked for its type, and has nothing to act on here."""
-
-    type: str
-    reason: str
-
-
-_SENDING = "a round's gradients always travel in one message per server"
-_BUFFERS = "the operating system sizes socket buffers"
-_BLOCKS = "the block size follows from the model"
-_LAG = "--async_lagged_ratio_default alone sets the bound on old gradients"
-
-IGNORED = {
-    "test_all_data_in_one_period": Ignored("bool", "a test always reads all test data"),
-    "test_wait": Ignored("int", "a test does not wait for snapshots to appear"),
-    "model_list": Ignored("str", "name one snapshot, or a pass with --test_pass"),
-    "predict_output_dir": Ignored("str", "use `umiak predict --output FILE`"),
-    "distribute_test": Ignored("bool", "trainers always share the test"),
-    "rdma_tcp": Ignored("str", "connections are sockets; see --transport"),
-    "pserver_num_threads": Ignored("int", "each service updates its parameters in one thread"),
-    "start_pserver": Ignored("bool", "`umiak train` starts its own servers"),
-    "loadsave_parameters_in_pserver": Ignored("bool", "servers always write their part of a checkpoint"),
-    "use_old_updater": Ignored("bool", _SENDING),
-    "small_messages": Ignored("bool", _SENDING),
-    "async_count": Ignored("int", "use --mode async"),
-    "async_lagged_ratio_min": Ignored("float", _LAG),
-    "parameter_block_size": Ignored("int", _BLOCKS),
-    "parameter_block_size_for_sparse": Ignored("int", _BLOCKS),
-    "sock_send_buf_size": Ignored("int", _BUFFERS),
-    "sock_recv_buf_size": Ignored("int", _BUFFERS),
-    "comment": Ignored("str", ""),
-}
