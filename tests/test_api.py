@@ -224,6 +224,7 @@ def port() -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         number: int = free.getsockname()[1]
     command = [sys.executable, "-m", "umiak.cli.main", "pserver", f"--port={number}", "--num_gradient_servers=2"]
+    command.append("--save_dir=/")
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         yield number
         process.terminate()

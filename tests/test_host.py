@@ -18,11 +18,13 @@ from umiak.errors import RetryError, UmiakError
 from umiak.pserver import host as host_module
 from umiak.pserver.host import Host
 from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, ServiceSpec, TableSpec
+from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
 from umiak.trainer.ends import RemoteEnd
 from umiak.wire.frames import Kind, pack
 
 DENSE = 4
+NOWHERE = Path("/nowhere")
 IDS = np.array([3, 1 << 40])
 
 
@@ -59,8 +61,8 @@ def ends_of(server: Served, trainers: int = 2) -> list[RemoteEnd]:
     return [RemoteEnd(server.join(index, count=trainers)) for index in range(trainers)]
 
 
-def host(trainers: int = 2, generation: int | None = None) -> Host:
-    return Host("here", generation, trainers, 1, 0)
+def host(trainers: int = 2, generation: int | None = None, root: Path = NOWHERE) -> Host:
+    return Host("here", generation, trainers, 1, 0, Reach(root))
 
 
 def runs_a_job(server: Served, value: float, trainers: int = 2) -> None:
@@ -194,7 +196,7 @@ def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
 ) -> None:
     written: list[Callable[[dict[str, Any]], None]] = []
     monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: written.append(done))
-    with served(host(trainers=1)) as server:
+    with served(host(trainers=1, root=tmp_path)) as server:
         (end,) = ends_of(server, 1)
         setup(end, trainers=1)
         end.checkpoint(tmp_path, b"state")

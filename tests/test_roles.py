@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -60,7 +61,7 @@ class Role:
                 stdout=log,
                 stderr=log,
                 cwd=cwd,
-                env={**os.environ, "UMIAK_TEST_PAUSE": str(pause), **environment},
+                env={**os.environ, "XDG_CONFIG_HOME": str(cwd), "UMIAK_TEST_PAUSE": str(pause), **environment},
             )
 
     def end(self, code: int, seconds: float = 60) -> str:
@@ -86,7 +87,8 @@ class Job:
         self.roles: list[Role] = []
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir(exist_ok=True)
-        self.servers = [self.role("pserver", *self.flags, f"--nics={host}", cwd=elsewhere) for host in HOSTS]
+        words = ("pserver", *self.flags, f"--save_dir={tmp_path / 'run'}")
+        self.servers = [self.role(*words, f"--nics={host}", cwd=elsewhere) for host in HOSTS]
 
     def role(self, *words: str | Path, cwd: Path, pause: float = 0.0) -> Role:
         self.roles.append(Role(*words, cwd=cwd, pause=pause, **self.environment))
@@ -218,18 +220,61 @@ def test_a_port_in_use_is_named_with_the_process_that_holds_it(tmp_path: Path) -
     assert line.startswith(f"umiak: port {port} is in use by process {os.getpid()} (") and "--port" in line
 
 
-def test_listening_on_every_interface_takes_insecure_or_tls(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def listening(tmp_path: Path, *flags: str, **environment: str) -> Iterator[tuple[Role, int]]:
+    """A server on every interface, that ends well when it is told; and its port."""
     port = free_port()
-    server = Role("pserver", "--nics=", "--insecure", f"--port={port}", cwd=tmp_path)
+    server = Role("pserver", "--nics=", "--insecure", f"--port={port}", *flags, cwd=tmp_path, **environment)
     try:
         server.says("tcp server start")
-        with socket.create_connection((HOSTS[1], port)):
-            pass
+        yield server, port
         server.process.send_signal(signal.SIGINT)
         server.end(0)
     finally:
         server.process.kill()
         server.process.wait(10)
+
+
+def greet(port: int, token: bytes) -> Channel:
+    return hello.join(Address(HOSTS[1], port), Member("umiak", 0, "trainer", 0, 1), token, None, 30.0)
+
+
+def test_a_server_that_others_can_reach_has_a_token_and_makes_one_if_need_be(tmp_path: Path) -> None:
+    file = tmp_path / "umiak" / "token"
+    with listening(tmp_path) as (server, port):
+        server.says(f"wrote a token to {file}: copy it to the same place on every other host")
+        made = file.read_text().strip()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and len(made) == 64
+        for wrong in (b"", b"guess"):
+            with pytest.raises(InputError, match="another job's token"):
+                greet(port, wrong)
+        greet(port, made.encode()).close()
+        assert made not in server.log.read_text()
+    with listening(tmp_path) as (server, port):
+        greet(port, made.encode()).close()
+        assert "wrote a token" not in server.log.read_text()
+    with listening(tmp_path, UMIAK_TOKEN="given") as (server, port):
+        greet(port, b"given").close()
+
+
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "umiak" / "token"
+    file.parent.mkdir()
+    for mode, content, told in (
+        (0o644, "secret", "chmod 600"),
+        (0o660, "secret", "chmod 600"),
+        (0o600, "\n", "is empty"),
+    ):
+        file.write_text(content)
+        file.chmod(mode)
+        for words in (("pserver", "--nics=", "--insecure"), ("trainer", TINY, "--pservers=192.0.2.1", "--insecure")):
+            line = Role(*words, cwd=tmp_path).end(2)
+            assert str(file) in line and told in line
+
+
+def test_a_trainer_without_the_token_is_told_what_to_copy_from_where(tmp_path: Path) -> None:
+    line = Role("trainer", TINY, "--pservers=192.0.2.1", "--insecure", cwd=tmp_path).end(2)
+    assert f"there is no token: copy {tmp_path}/umiak/token from the host of a parameter server" in line
 
 
 @pytest.mark.parametrize(

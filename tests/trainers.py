@@ -44,7 +44,7 @@ class Server:
     def __init__(self, directory: Path, trainers: int, services: tuple[tuple[bool, bool], ...]) -> None:
         self.trainers = trainers
         self.services = [ServiceAddress(f"unix:{directory}/{i}", *what) for i, what in enumerate(services)]
-        options = ServerOptions("umiak", None, trainers, [service.address for service in self.services])
+        options = ServerOptions("umiak", None, trainers, [service.address for service in self.services], "/")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "umiak.pserver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from umiak.errors import InputError
+
 NAME_BYTES = 255
 """What file systems allow for a name."""
 
@@ -40,3 +42,15 @@ def within(path: Path, roots: Sequence[Path]) -> bool:
     """Whether a path, links followed as far as it exists, is inside one of these directories."""
     resolved = path.resolve()
     return any(resolved.is_relative_to(root.resolve()) for root in roots)
+
+
+def inside(directory: Path, name: object) -> Path:
+    """A file that something in a directory names: it must be there itself, or a link must lead to another file there."""
+    if not is_name(name):
+        raise InputError(
+            f"{directory} names the file {name!r}, which is no plain name: it is damaged, or not to be trusted"
+        )
+    path = directory / str(name)
+    if not within(path, [directory]):
+        raise InputError(f"{path} leads out of its directory, to {path.resolve()}: put the file itself there")
+    return path

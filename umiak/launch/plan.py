@@ -6,7 +6,7 @@ from pathlib import Path
 
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
-from umiak.worker.supervisor import WorkerPlan
+from umiak.worker.supervisor import WorkerPlan, sources_of
 
 JOB = "local"
 
@@ -35,6 +35,7 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
                 tls=str(credentials.of_worker(settings.tls, index)) if settings.tls else None,
                 insecure=settings.insecure,
                 directory=settings.save_dir / f"node_{index}",
+                sources=sources_of(settings),
                 log_period_server=settings.log_period_server,
                 replacements=settings.max_restarts if settings.mode == "async" else 0,
             )

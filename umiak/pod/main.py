@@ -33,7 +33,7 @@ from umiak.wire.frames import Channel, Kind
 from umiak.worker.conclusion import conclude
 from umiak.worker.forked import start_trainer, warm_up
 from umiak.worker.link import Dismissed, Silent, arrived, join, note_of
-from umiak.worker.supervisor import ANY_HOST, Supervisor, WorkerPlan, tail
+from umiak.worker.supervisor import ANY_HOST, Supervisor, WorkerPlan, sources_of, tail
 
 TRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
@@ -161,6 +161,7 @@ class Pod:
             tls=str(credentials.of_worker(env.credentials, env.index)),
             insecure=False,
             directory=env.directory,
+            sources=sources_of(settings),
             log_period_server=settings.log_period_server,
             replacements=0,
             beside=tuple(f"unix:{sockets}/service-{number}" for number in numbers),

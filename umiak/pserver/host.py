@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
 from umiak.pserver.asynchronous import AsyncService, service_for
 from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.reach import Reach
 from umiak.pserver.seats import LONG_SECONDS, Seats
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import write_apart
@@ -31,8 +31,8 @@ log = logging.getLogger("umiak.pserver")
 class Endpoint:
     """One service and the trainers connected to it."""
 
-    def __init__(self, index: int, trainers: int, log_period: int, supervised: bool) -> None:
-        self.index, self.trainers, self.log_period = index, trainers, log_period
+    def __init__(self, index: int, trainers: int, log_period: int, supervised: bool, reach: Reach) -> None:
+        self.index, self.trainers, self.log_period, self.reach = index, trainers, log_period, reach
         self.supervised = supervised
         """Whether somebody replaces a trainer that is lost."""
         self.server: FrameServer
@@ -136,8 +136,8 @@ class Endpoint:
                 f"--num_gradient_servers={self.trainers}"
             )
         service = service_for(spec, frame.body.view(np.float32))
-        if head["restore"]:
-            pieces.restore(service, head["restore"])
+        if source := head["restore"]:
+            pieces.restore(service, {**source, "directory": self.reach.readable(source["directory"])})
         self.service = service
         log.info("pserver: setParameter")
         log.info("pserver: new cpuvector: size=%d", service.dense.values.size)
@@ -242,7 +242,7 @@ class Endpoint:
         service = self._ready(peer)
         self.blobs[trainer_of(peer)] = frame.body.copy()
         if trainer_of(peer) == 0:
-            self.directory = Path(frame.json()["directory"])
+            self.directory = self.reach.writable(frame.json()["directory"])
         wanted = self.trainers if service.spec.index == 0 else 1
         if len(self.blobs) == wanted:
             blobs, self.blobs = self.blobs, {}
@@ -251,7 +251,7 @@ class Endpoint:
 
     def _snapshot(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)
-        directory = Path(frame.json()["directory"])
+        directory = self.reach.writable(frame.json()["directory"])
         self._write(lambda: pieces.write_open_tables(directory, service))
 
     def _write(self, work: Callable[[], Any]) -> None:
@@ -288,9 +288,12 @@ class Endpoint:
 class Host:
     """All services of one process. Decides who is admitted. Without a supervisor there are no generations."""
 
-    def __init__(self, job: str, generation: int | None, trainers: int, services: int, log_period: int) -> None:
+    def __init__(
+        self, job: str, generation: int | None, trainers: int, services: int, log_period: int, reach: Reach
+    ) -> None:
         self.job, self.generation, self.trainers = job, generation, trainers
-        self.endpoints = [Endpoint(index, trainers, log_period, generation is not None) for index in range(services)]
+        supervised = generation is not None
+        self.endpoints = [Endpoint(index, trainers, log_period, supervised, reach) for index in range(services)]
 
     def attach(self, server: FrameServer) -> None:
         for endpoint in self.endpoints:

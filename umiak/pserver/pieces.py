@@ -13,6 +13,7 @@ import numpy as np
 from umiak.errors import DamagedError, InputError, RetryError
 from umiak.files import exists, read_bytes
 from umiak.parameterfile import listed, read_parts
+from umiak.paths import inside
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
@@ -81,13 +82,13 @@ def _restore(service: Service, source: dict[str, Any]) -> None:
         for table in service.tables:
             _restore_snapshot(service, table, directory, source.get("missing", "fail"))
         return
-    pieces = _pieces(directory / "manifest.json")
+    pieces = _pieces(inside(directory, "manifest.json"))
     own_piece = source["goes_on"] and len(pieces) == service.spec.services
     wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
     for piece in wanted:
-        with TensorFile(directory / piece.name, piece, own_piece, MISSING_SECONDS) as file:
+        with TensorFile(inside(directory, piece.name), piece, own_piece, MISSING_SECONDS) as file:
             tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
             for name, parts in file:
                 if name.startswith("dense/"):
@@ -160,16 +161,17 @@ class _RestoredTable:
 def _restore_snapshot(service: Service, table: Table, directory: Path, missing: str) -> None:
     """Values only: the state of each row is that of a new one. A file that may be missing leaves rows random or zero."""
     # A snapshot of 2016 has no model.json, and no open tables either.
-    model = json.loads(read_bytes(directory / "model.json")) if exists(directory / "model.json") else {"tables": {}}
+    file = inside(directory, "model.json")
+    model = json.loads(read_bytes(file)) if exists(file) else {"tables": {}}
     described = model["tables"].get(table.name)
     if described is not None and described["vocab"] is None:
         for piece in described["files"]:
-            arrays = read_tensors(directory / piece["name"], Piece.of(piece, directory)).arrays
+            arrays = read_tensors(inside(directory, piece["name"]), Piece.of(piece, directory)).arrays
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return
     assert table.vocab is not None
-    path = directory / table.name
+    path = inside(directory, table.name)
     parts: Iterable[np.ndarray] = ()
     if missing == "fail" or exists(path):
         parts = read_parts(path, table.vocab * table.dim, listed(model, path), line=table.dim)

@@ -12,6 +12,7 @@ from typing import Any
 
 from umiak.errors import InputError
 from umiak.pserver.host import Host, log
+from umiak.pserver.reach import Reach
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -25,6 +26,10 @@ class ServerOptions:
     generation: int | None
     trainers: int
     addresses: Sequence[str]
+    root: str
+    """The directory that it reads and writes below; trainers can name no other."""
+    sources: Sequence[str] = ()
+    """What a new run begins with: read, never written."""
     token: str = ""
     tls: str | None = None
     insecure: bool = False
@@ -70,7 +75,8 @@ def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
         listeners.append(listen(address))
         log.info("tcp server start" if not address.is_unix else "unix server start")
     listeners += [listen(address) for address in beside]
-    host = Host(options.job, options.generation, options.trainers, len(addresses), options.log_period)
+    reach = Reach(Path(options.root), tuple(map(Path, options.sources)))
+    host = Host(options.job, options.generation, options.trainers, len(addresses), options.log_period, reach)
     server = FrameServer(listeners, host, options.token.encode(), tls)
     host.attach(server)
     try:

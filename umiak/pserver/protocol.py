@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple
 
+from umiak.errors import InputError
+from umiak.paths import is_name
+
 ROUND_HEAD = struct.Struct("<QIId")
 TABLE_HEAD = struct.Struct("<Q")
 FETCH_HEAD = struct.Struct("<II")
@@ -86,5 +89,14 @@ class ServiceSpec:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ServiceSpec:
-        blocks = [(str(name), int(start), int(stop)) for name, start, stop in value["blocks"]]
-        return cls(**{**value, "blocks": blocks, "tables": [TableSpec(**table) for table in value["tables"]]})
+        """As it arrived. Names and numbers become parts of the names of files: they must be what they should be."""
+        blocks = [(_name(name), int(start), int(stop)) for name, start, stop in value["blocks"]]
+        tables = [TableSpec(**{**table, "name": _name(table["name"])}) for table in value["tables"]]
+        numbers = {name: int(value[name]) for name in ("index", "services", "trainers", "row_service", "row_services")}
+        return cls(**{**value, **numbers, "blocks": blocks, "tables": tables})
+
+
+def _name(name: object) -> str:
+    if not is_name(name):
+        raise InputError(f"{name!r} cannot be the name of a parameter: it would not be the name of a file; rename it")
+    return str(name)

@@ -24,7 +24,10 @@ POSITIONAL = {
     "pserver": None,
     "bench": "workload",
 }
-DEFAULTS: dict[str, dict[str, Any]] = {"pserver": {"transport": "tcp"}, "trainer": {"transport": "tcp"}}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "pserver": {"transport": "tcp", "save_dir": Path()},
+    "trainer": {"transport": "tcp"},
+}
 TAKES_V1 = ("train", "pserver", "trainer", "test", "predict")
 _TRUE = ("1", "true", "t", "yes", "y")
 _FALSE = ("0", "false", "f", "no", "n")

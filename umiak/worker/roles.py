@@ -1,7 +1,7 @@
 """The two roles on their own, in the foreground: `umiak pserver` and `umiak trainer`. Nobody supervises them here.
 
-Both log to stderr, where whoever started them sends it. UMIAK_JOB and UMIAK_TOKEN, the same for all roles of a job, say
-which job they belong to and prove it; they are read from the environment because command lines are there for all to see.
+Both log to stderr, where whoever started them sends it. UMIAK_JOB says which job they belong to and the token
+(token.py) proves it; both are the same for all roles of a job.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from umiak.pserver.process import ServerOptions, listening, tls_for
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 from umiak.wire.address import Address
+from umiak.worker import token
 
 if TYPE_CHECKING:
     from umiak.trainer.run import Assignment
@@ -48,24 +49,28 @@ def pserver(settings: Settings) -> int:
     addresses = [Address(host, port) for host in hosts for port in _ports(settings)]
     tls = _text(credentials.of_worker(settings.tls, 0) if settings.tls else None)
     tls_for(addresses, tls, settings.insecure, credentials.server_context)
+    secret, told = token.for_server(addresses)
     options = ServerOptions(
         job=_job(),
         generation=None,
         trainers=settings.num_gradient_servers,
         addresses=[str(address) for address in addresses],
-        token=_token(),
+        root=str(settings.save_dir),
+        token=secret,
         tls=tls,
         insecure=settings.insecure,
         log_period=settings.log_period_server,
     )
     _log_to_stderr()
-    told: list[float] = []
-    with _on_signal(lambda: told.append(time.monotonic())), listening(options) as (server, host):
-        while not told:
+    if told:
+        log.warning("%s", told)
+    signals: list[float] = []
+    with _on_signal(lambda: signals.append(time.monotonic())), listening(options) as (server, host):
+        while not signals:
             server.poll(POLL_SECONDS)
         if host.busy:
             log.info("told to end: trainers have %.0f s to save and leave; once more to end at once", ENDING_SECONDS)
-        while host.busy and len(told) == 1 and time.monotonic() - told[0] < ENDING_SECONDS:
+        while host.busy and len(signals) == 1 and time.monotonic() - signals[0] < ENDING_SECONDS:
             server.poll(POLL_SECONDS)
     return 0
 
@@ -127,7 +132,7 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
         trainers=count,
         job=_job(),
         services=[ServiceAddress(str(address), dense, rows) for address, dense, rows in services],
-        token=_token(),
+        token=token.for_trainer([address for address, _, _ in services]),
         out=settings.save_dir,
     )
 
@@ -229,10 +234,6 @@ def _text(path: Path | None) -> str | None:
 
 def _job() -> str:
     return os.environ.get("UMIAK_JOB", "umiak")
-
-
-def _token() -> str:
-    return os.environ.get("UMIAK_TOKEN", "")
 
 
 def _log_to_stderr() -> None:

@@ -24,6 +24,7 @@ from typing import Any
 
 from umiak.errors import UmiakError
 from umiak.pserver.process import ServerOptions
+from umiak.spec.settings import Settings
 from umiak.wire.address import Address
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.background import in_background
@@ -72,6 +73,13 @@ class WorkerPlan:
     """Whether the server's log lines go to standard error too."""
     incarnation: str = ""
     """Random: tells the process that has this worker's place from those that had it before."""
+    sources: tuple[str, ...] = ()
+    """What a new run begins with, which its server may read beside what is in the output directory."""
+
+
+def sources_of(settings: Settings) -> tuple[str, ...]:
+    """Where a run finds the model or checkpoint it begins with."""
+    return tuple(str(path.absolute()) for path in (settings.init_from, settings.init_model_path) if path is not None)
 
 
 class Supervisor:
@@ -178,6 +186,8 @@ class Supervisor:
             generation=self.generation,
             trainers=plan.trainers,
             addresses=[address for address, _, _ in self.addresses],
+            root=str(plan.directory.parent),
+            sources=plan.sources,
             beside=plan.beside,
             token=plan.token,
             tls=plan.tls,
