@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "pass-00000").mkdir(parents=True)
     outside.mkdir()
-    (outside / "t").write_bytes(b"\0" * 16 + SECRET.tobytes())
+    (outside / "t").write_bytes(struct.pack("<IIQ", 0, 4, SECRET.size) + SECRET.tobytes())
     return root, outside
 
 
