@@ -63,8 +63,11 @@ def directory_for(out: Path, round_id: int, generation: int) -> Path:
 
 def stored(out: Path) -> list[Stored]:
     """All directories of pieces, committed or not, oldest first."""
-    directory = out / "checkpoints"
-    found = [(re.fullmatch(r"round-(\d+)(?:-(\d+))?", name), directory / name) for name in names_in(directory)]
+    return _parsed(out / "checkpoints", names_in(out / "checkpoints"))
+
+
+def _parsed(directory: Path, names: Iterable[str]) -> list[Stored]:
+    found = [(re.fullmatch(r"round-(\d+)(?:-(\d+))?", name), directory / name) for name in names]
     return sorted(Stored(int(match[1]), int(match[2] or -1), path) for match, path in found if match)
 
 
@@ -75,13 +78,19 @@ def committed(out: Path) -> list[Stored]:
 
 def select(out: Path, round_id: int | None = None) -> Path | None:
     """The checkpoint to go on from: the newest, or that of a round. None only if none was ever committed."""
-    found = committed(out)
-    if round_id is not None:
-        found = [each for each in found if each.round == round_id]
-        if not found:
-            raise InputError(f"{out} has no checkpoint of round {round_id}: it has {_rounds(committed(out))}")
+    try:
+        return _select(out, round_id)
+    except StorageError as error:
+        raise StorageError(f"{error}; {advice(out)}") from error
+
+
+def _select(out: Path, round_id: int | None) -> Path | None:
+    there = committed(out)
+    found = [each for each in there if round_id is None or each.round == round_id]
     if found:
         return found[-1].path
+    if round_id is not None:
+        raise InputError(f"{out} has no checkpoint of round {round_id}: it has {_rounds(there)}")
     if was_committed(out):
         raise InputError(
             f"{out} has had checkpoints, and none of them is whole: {_state(out)}. To begin again, choose another --out or "
@@ -154,16 +163,33 @@ def remove_unfinished(out: Path) -> None:
             _remove(each.path)
 
 
-def advice(out: Path, unreadable: Path) -> str:
-    """What a user can do about a checkpoint that cannot be read just now."""
-    older = [each for each in committed(out) if each.path != unreadable and each.path.name < unreadable.name]
-    if not older:
-        return "there is no older checkpoint"
-    round_id = older[-1].round
+def advice(out: Path, unreadable: Path | None = None) -> str:
+    """What a user can do about a checkpoint, the newest or this one, that cannot be read just now. Waits for nothing."""
+    directory = out / "checkpoints"
+    try:
+        there = [
+            each for each in _parsed(directory, [path.name for path in directory.iterdir()]) if _may_count(each.path)
+        ]
+    except OSError:
+        there = []
+    newest = unreadable or (there[-1].path if there else directory)
+    older = [each for each in there if each.path.name < newest.name]
+    if there and not older:
+        return "nothing was changed, and there is no older checkpoint"
+    which = f"of round {older[-1].round} " if older else ""
+    number = older[-1].round if older else "N"
     return (
-        f"nothing was changed; to go on from the older checkpoint of round {round_id} instead, add --resume "
-        f"--resume_round {round_id} to umiak train (in a cluster, --resume_round={round_id} to args in job.yaml)"
+        f"nothing was changed; to go on from the older checkpoint {which}instead, add --resume --resume_round {number} to "
+        f"umiak train (in a cluster, --resume_round={number} to args in job.yaml)"
     )
+
+
+def _may_count(directory: Path) -> bool:
+    try:
+        (directory / MANIFEST).stat()
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
+    return True
 
 
 def read(directory: Path) -> Manifest:

@@ -200,7 +200,8 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Plac
     placed = []
     with contextlib.ExitStack() as channels:
         for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
-            channel = hello.join(address, member, token, None if address.is_unix else tls, CONNECT_SECONDS)
+            context = None if address.is_unix else tls
+            channel = hello.join(address, member, token, context, CONNECT_SECONDS, service.worker)
             channels.callback(channel.close)
             log.info("pserver %d %s", index, address)
             placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
