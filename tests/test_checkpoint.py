@@ -186,6 +186,28 @@ def test_resume_round_goes_on_from_an_older_checkpoint_and_deletes_nothing(
     assert snapshots(out) == snapshots(tmp_path / "whole")
 
 
+def test_resume_round_is_a_way_past_a_checkpoint_that_cannot_even_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    train(JOB, out, num_passes=2)
+    older, newer = checkpoint.committed(out)
+    real = Path.stat
+
+    def stat(path: Path, **how: bool) -> os.stat_result:
+        if path.is_relative_to(newer.path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    monkeypatch.setattr(files, "STORAGE_SECONDS", 0.1)
+    with pytest.raises(StorageError, match=f"{newer.path}.*--resume_round {older.round} "):
+        train(JOB, out, num_passes=3, resume=True)
+    train(JOB, out, num_passes=3, resume=True, resume_round=older.round)
+    assert (out / "checkpoints" / f"aside-{newer.path.name}").is_dir()
+    assert (out / "pass-00002/done").exists()
+
+
 def test_only_the_owner_of_a_run_commits_marks_or_cuts(tmp_path: Path) -> None:
     """A trainer of generation 0 whose run was taken over meanwhile: it ends with 75 and leaves everything as it is."""
     out = tmp_path / "out"

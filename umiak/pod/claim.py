@@ -137,7 +137,7 @@ def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float]
 
 def _preparation(settings: Settings) -> output.Preparation:
     """A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded."""
-    goes_on = not settings.overwrite and checkpoint.select(settings.save_dir) is not None
+    goes_on = not settings.overwrite and checkpoint.select(settings.save_dir, settings.resume_round) is not None
     return output.decide(replace(settings, resume=goes_on))
 
 

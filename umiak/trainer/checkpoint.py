@@ -85,12 +85,13 @@ def select(out: Path, round_id: int | None = None) -> Path | None:
 
 
 def _select(out: Path, round_id: int | None) -> Path | None:
-    there = committed(out)
-    found = [each for each in there if round_id is None or each.round == round_id]
+    # Only those asked for are looked at: a newer one may be just what cannot be read.
+    asked_for = [each for each in stored(out) if round_id is None or each.round == round_id]
+    found = [each for each in asked_for if exists(each.path / MANIFEST)]
     if found:
         return found[-1].path
     if round_id is not None:
-        raise InputError(f"{out} has no checkpoint of round {round_id}: it has {_rounds(there)}")
+        raise InputError(f"{out} has no checkpoint of round {round_id}: it has {_rounds(committed(out))}")
     if was_committed(out):
         raise InputError(
             f"{out} has had checkpoints, and none of them is whole: {_state(out)}. To begin again, choose another --out or "
@@ -129,7 +130,7 @@ def mark_damaged(directory: Path) -> None:
 def newer_than(out: Path, round_id: int) -> list[Path]:
     """The checkpoints that stand between a run and that of an earlier round, which there must be."""
     select(out, round_id)
-    return [each.path for each in committed(out) if each.round > round_id]
+    return [each.path for each in stored(out) if each.round > round_id and _may_count(each.path)]
 
 
 def set_aside(paths: Iterable[Path]) -> list[Path]:
@@ -141,7 +142,7 @@ def set_aside(paths: Iterable[Path]) -> list[Path]:
             target = path.with_name(f"{target.name}-{secrets.token_hex(3)}")
 
         def rename(path: Path = path, target: Path = target) -> None:
-            if exists(path):
+            with contextlib.suppress(FileNotFoundError):  # done before
                 path.rename(target)
             sync_directory(target.parent)
 
@@ -185,6 +186,7 @@ def advice(out: Path, unreadable: Path | None = None) -> str:
 
 
 def _may_count(directory: Path) -> bool:
+    """Whether it is a checkpoint, as far as can be seen at once."""
     try:
         (directory / MANIFEST).stat()
     except OSError as error:
