@@ -18,6 +18,7 @@ from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.operations import Break
 from umiak.cluster import difference, states, template
+from umiak.launch.kube import kubeconfig
 from umiak.spec.cluster import ClusterSpec
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
@@ -252,6 +253,12 @@ def test_kubeconfig_belongs_to_its_cluster_and_to_its_user(life: Life) -> None:
     (extension,) = content["contexts"][0]["context"]["extensions"]
     assert extension["extension"]["claim"] == "efsvol"
     assert ".dkr.ecr.us-west-2.amazonaws.com/paddle-images-" in extension["extension"]["image"]
+    assert kubeconfig.load(None, None, {}).plugin is not None, "used unasked, because it was written here"
+    path.write_text(f"{path.read_text()}# changed\n")
+    assert life.run("destroy", "--yes") == 2
+    assert "was changed since: write it anew with `umiak cluster kubeconfig`" in life.output
+    assert life.run("kubeconfig") == 0
+    assert kubeconfig.load(None, None, {}).plugin is not None
     path.write_text("current-context: another\n")
     assert life.run("kubeconfig") == 2
     assert "is not of paddle" in life.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import ssl
 import stat
@@ -17,6 +18,8 @@ import pytest
 import yaml
 
 from tests.recorded_kube import RecordedKube, recorded
+from umiak import trusted
+from umiak.cli.main import main
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube import kubeconfig
 from umiak.launch.kube.api import Api, ApiError, path
@@ -46,22 +49,53 @@ def plugin(path: Path, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never", **more}
 
 
-def test_the_cluster_of_this_directory_is_found_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`umiak cluster up` writes ./kubeconfig beside its cluster file; one without that file is anybody's."""
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory as `umiak cluster up` leaves it, or as a repository that somebody cloned may be."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    script = program(tmp_path / "plugin", "open('ran', 'w')")
     (tmp_path / "kubeconfig").write_text(
         "current-context: here\n"
         "contexts: [{name: here, context: {cluster: here, user: here}}]\n"
-        "clusters: [{name: here, cluster: {server: 'https://here:6443'}}]\n"
-        "users: [{name: here, user: {token: t}}]\n"
+        "clusters: [{name: here, cluster: {server: 'https://here.invalid:6443'}}]\n"
+        f"users: [{{name: here, user: {{exec: {json.dumps(plugin(script))}}}}}]\n"
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_the_cluster_of_this_directory_is_found_without_a_word_if_umiak_made_it_here(directory: Path) -> None:
+    """`umiak cluster up` writes ./kubeconfig beside its cluster file; one without that file is anybody's."""
     with pytest.raises(InputError, match="no kubeconfig at"):
         kubeconfig.load(None, None, {})
-    (tmp_path / "cluster.yaml").write_text("name: paddle\n")
-    assert kubeconfig.load(None, None, {}).server == "https://here:6443"
+    (directory / "cluster.yaml").write_text("name: paddle\n")
+    trusted.record(Path("kubeconfig"))
+    assert kubeconfig.load(None, None, {}).server == "https://here.invalid:6443"
     with pytest.raises(InputError, match="no kubeconfig at elsewhere"):
         kubeconfig.load(None, None, {"KUBECONFIG": "elsewhere"})
+    note = next((directory / "data").rglob("written/*"))
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600 and stat.S_IMODE(note.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("why", ["never written here", "changed since", "copied elsewhere"])
+def test_a_kubeconfig_that_a_repository_brought_runs_nothing_unless_it_is_named(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], why: str
+) -> None:
+    (directory / "cluster.yaml").write_text("name: paddle\n")
+    if why == "changed since":
+        trusted.record(Path("kubeconfig"))
+        (directory / "kubeconfig").write_text((directory / "kubeconfig").read_text() + "# and more\n")
+    if why == "copied elsewhere":
+        trusted.record(Path("kubeconfig"))
+        shutil.copytree(directory, directory / "clone", ignore=shutil.ignore_patterns("clone", "data"))
+        monkeypatch.chdir(directory / "clone")
+    assert main(["job", "ls"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "--kubeconfig kubeconfig" in told and "umiak cluster kubeconfig" in told
+    assert not list(directory.rglob("ran"))
+    assert kubeconfig.load(Path("kubeconfig"), None, {}).plugin is not None
 
 
 def test_of_several_files_the_first_counts(tmp_path: Path) -> None:

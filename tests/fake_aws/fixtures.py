@@ -40,6 +40,7 @@ def aws(aws_server: FakeAws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     for name, value in aws_server.environment(aws_server.admin).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr("boto3.Session", _session)
     yield aws_server
     assert not aws_server.unmodelled, "the fake does not model: " + "; ".join(aws_server.unmodelled)

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="default $KUBECONFIG, ./kubeconfig beside a cluster.yaml, or ~/.kube/config",
+        help="default $KUBECONFIG, ./kubeconfig if umiak cluster wrote it, or ~/.kube/config",
     )
     parser.add_argument("--context", metavar="NAME", help="default the kubeconfig's current one")
     parser.add_argument("-n", "--namespace", metavar="NAME", help="default the context's")

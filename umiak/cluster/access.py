@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from umiak import trusted
 from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
 from umiak.errors import InputError
@@ -86,6 +87,7 @@ def write(aws: Aws, cluster: str, path: Path) -> None:
     check_target(path)
     with atomic(path, mode=0o600) as file:
         file.write(to_yaml(made).encode())
+    trusted.record(path)
 
 
 def credential(aws: Aws, cluster: str, now: datetime) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from umiak import trusted
 from umiak.cluster import advice, belongings, kube, stacks, states, sweep, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.belongings import Thing
@@ -309,5 +310,16 @@ def holds_nothing(aws: Aws, thing: Thing) -> bool:
 
 
 def kubeconfig_client(path: Path, connect: kube.Connect) -> Callable[[], kube.Api | None]:
-    """A client if there is a kubeconfig; destroying needs none."""
-    return lambda: connect(path) if path.exists() else None
+    """A client if there is a kubeconfig; destroying needs none. One that others wrote might run anything."""
+
+    def client() -> kube.Api | None:
+        if not path.exists():
+            return None
+        if not trusted.is_recorded(path):
+            raise InputError(
+                f"{path} was not written by umiak cluster on this machine, or was changed since: write it anew with "
+                "`umiak cluster kubeconfig`, or move it away"
+            )
+        return connect(path)
+
+    return client

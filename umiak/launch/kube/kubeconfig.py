@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from umiak import trusted
 from umiak.errors import InputError, RetryError
 
 DEFAULT = Path("~/.kube/config")
@@ -85,7 +86,7 @@ class Access:
 
 
 def load(kubeconfig: Path | None, context: str | None, environment: Mapping[str, str]) -> Access:
-    """The wanted context, or the current one, of --kubeconfig, $KUBECONFIG, the cluster of this directory or ~/.kube/config."""
+    """The wanted context, or the current one, of --kubeconfig, $KUBECONFIG, the cluster we made here or ~/.kube/config."""
     paths = _paths(kubeconfig, environment)
     found = [path for path in paths if path.is_file()]
     if not found or (kubeconfig and len(found) < len(paths)):
@@ -109,6 +110,11 @@ def _paths(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path
         return [kubeconfig.expanduser()]
     listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     if not listed and OURS.is_file() and CLUSTER_FILE.is_file():
+        if not trusted.is_recorded(OURS):
+            raise InputError(
+                f"{OURS} in this directory was not written by umiak cluster on this machine, or was changed since, and may run "
+                f"any program: name it if you trust it (--kubeconfig {OURS}), or write it anew with `umiak cluster kubeconfig`"
+            )
         return [OURS]
     return listed or [DEFAULT.expanduser()]
 
