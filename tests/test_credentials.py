@@ -223,3 +223,14 @@ def test_of_several_that_write_at_once_one_succeeds_with_a_whole_set(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["worker-0", "worker-1"]
     server = credentials.server_context(tmp_path / "worker-0")
     assert talk(server, credentials.client_context(tmp_path / "worker-1"))[:2] == (b"hello", 1)
+
+
+def test_certificates_that_end_soon_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for days, warned in ((31, False), (29, True)):
+        caplog.clear()
+        monkeypatch.setattr(credentials, "DAYS", days)
+        credentials.write(tmp_path, 1, overwrite=True)
+        credentials.client_context(tmp_path / "worker-0")
+        assert ("have new certificates before then" in caplog.text) is warned

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ import yaml
 from tests import kube_objects as make
 from tests.recorded_kube import RecordedKube, recorded
 from umiak.cli.main import main
-from umiak.launch.kube import control, watch
+from umiak.errors import RetryError
+from umiak.launch.kube import control, data, kubeconfig, watch
+from umiak.launch.kube.api import Api
 
 JOB = {"name": "rec", "image": "umiak/runtime:1", "grace": "10s"}
 MADE = {
@@ -239,6 +243,24 @@ def test_cancel_stops_and_submit_goes_on_with_the_same_job(
     (job,) = kube.of("Job")
     assert (job["metadata"]["uid"], job["spec"]["suspend"]) == (uid, False)
     assert "umiak.dev/cancelled" not in job["metadata"]["annotations"]
+
+    (before,) = kube.of("Secret")
+    job["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(days=340)).isoformat(timespec="seconds")
+    assert main(["job", "status", "rec"]) == 0
+    assert re.search(
+        r"warning: the job's certificates end on .*umiak job cancel rec .*renew them", capsys.readouterr().out
+    )
+    main(["job", "cancel"])
+    assert main(["job", "submit"]) == 0
+    (after,) = kube.of("Secret")
+    assert set(after["stringData"]) == set(before["stringData"])
+    assert all(after["stringData"][name] != before["stringData"][name] for name in before["stringData"])
+    capsys.readouterr()
+    assert main(["job", "status", "rec"]) == 0
+    assert "certificates" not in capsys.readouterr().out
+    main(["job", "cancel"])
+    assert main(["job", "submit"]) == 0
+    assert kube.of("Secret") == [after], "pods that are only just ending must not meet pods with other certificates"
 
     main(["job", "cancel"])
     capsys.readouterr()
@@ -506,3 +528,15 @@ def test_job_verbs_load_neither_torch_nor_numpy(kube: RecordedKube) -> None:
         "assert not {'torch', 'numpy', 'boto3', 'cryptography'} & set(sys.modules), 'loaded what it does not need'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=os.environ)
+
+
+def test_a_job_that_is_never_quite_deleted_is_not_waited_for_without_end(
+    kube: RecordedKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a finalizer that nobody removes."""
+    monkeypatch.setattr(data, "DELETE_SECONDS", 0.3)
+    kube.put(make.job("held"))
+    with Api(kubeconfig.load(tmp_path / "kubeconfig", None, {})) as api:
+        monkeypatch.setattr(Api, "delete", lambda *_, **options: None)
+        with pytest.raises(RetryError, match="'held' is still being deleted after 0 s: see what holds it with kubectl"):
+            data.delete(api, "default", "held")

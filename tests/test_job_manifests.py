@@ -167,6 +167,14 @@ def test_a_new_set_of_keys_lets_its_workers_in_and_no_others(tmp_path: Path) -> 
         credentials.server_context(tmp_path / "foreign")
 
 
+def test_what_a_worker_may_put_on_its_nodes_disk_is_bounded_by_the_job_file() -> None:
+    def limits(**given: Any) -> dict[str, Any]:
+        return {each["name"]: each["emptyDir"] for each in pod(**given)["volumes"] if "emptyDir" in each}
+
+    assert limits() == {"tmp": {"sizeLimit": "10Gi"}, "work": {}}
+    assert limits(tmp_size=None, work_size="200Gi") == {"tmp": {}, "work": {"sizeLimit": "200Gi"}}
+
+
 def test_the_fragment_is_merged_last() -> None:
     spec = pod(
         pod={
@@ -188,7 +196,7 @@ def test_the_fragment_is_merged_last() -> None:
     assert (given["HOME"], given["MORE"], given["UMIAK_JOB"]) == ("/work", "1", "rec")
     assert worker["image"] == "img:1"
     assert sidecar == {"name": "sidecar", "image": "other"}
-    assert {"name": "tmp", "emptyDir": {"medium": "Memory"}} in spec["volumes"]
+    assert {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "10Gi"}} in spec["volumes"]
     assert len(spec["volumes"]) == 5
     assert "enableServiceLinks" not in spec
 

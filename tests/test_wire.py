@@ -10,6 +10,7 @@ import random
 import socket
 import ssl
 import struct
+import tempfile
 import threading
 from pathlib import Path
 
@@ -128,6 +129,18 @@ def test_an_address_is_read_and_said_to_be_on_this_machine_or_not() -> None:
     for text in ("nothing", "host:", "host:0", "host:65536", "host:http"):
         with pytest.raises(InputError, match="write host:port or unix:PATH"):
             Address.parse(text)
+
+
+def test_a_long_tmpdir_is_no_place_for_unix_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with address.socket_directory() as directory:
+        listen(Address(str(directory / "server-999-999"))).close()
+        assert directory.stat().st_mode & 0o777 == 0o700
+    assert not directory.exists()
+    with pytest.raises(InputError, match=r"is too long for a unix socket: 10\d bytes at most"):
+        listen(Address(str(long / "socket")))
 
 
 STRANGERS = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from umiak.bench.run import Run, free_ports
 from umiak.wire import credentials, hello
-from umiak.wire.address import Address, listen, widen
+from umiak.wire.address import Address, listen, socket_directory, widen
 from umiak.wire.frames import Channel, Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
@@ -43,7 +43,8 @@ class Echo:
 
 
 def unix(run: Run) -> dict[str, Any]:
-    return _frames(run, Address(str(run.directory / "socket")), None)
+    with socket_directory() as directory:
+        return _frames(run, Address(str(directory / "socket")), None)
 
 
 def tcp(run: Run) -> dict[str, Any]:
@@ -84,7 +85,11 @@ def rate(run: Run, channel: Channel, size: int) -> dict[str, Any]:
 
 def bare(run: Run) -> dict[str, Any]:
     """Unix sockets with room for a message, and nothing around them: no framing, no checks, the size known to both."""
-    path = str(run.directory / "socket")
+    with socket_directory() as directory:
+        return _bare(run, str(directory / "socket"))
+
+
+def _bare(run: Run, path: str) -> dict[str, Any]:
     size = SIZES[run.workload]
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

@@ -59,6 +59,18 @@ def status(seen: Status, now: datetime) -> Iterator[str]:
     if seen.state == "done":
         yield ""
         yield from end(seen)
+    elif warning := expiring(seen, now):
+        yield ""
+        yield warning
+
+
+def expiring(seen: Status, now: datetime) -> str:
+    """A warning if the job's certificates end soon: then no pod can join any more."""
+    until = seen.expires_soon(now)
+    if until is None:
+        return ""
+    renew = f"`umiak job cancel {seen.name} -n {seen.namespace}` and `umiak job submit`"
+    return f"warning: the job's certificates end on {until:%Y-%m-%d}; {renew} renew them, and nothing is lost"
 
 
 def failures(seen: Status, with_log: bool = True) -> Iterator[str]:

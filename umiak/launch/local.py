@@ -11,13 +11,10 @@ import gc
 import json
 import os
 import secrets
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from umiak import logs
@@ -27,7 +24,7 @@ from umiak.launch.claim import claimed
 from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load, settled
 from umiak.spec.settings import Settings
-from umiak.wire.address import Address, listen
+from umiak.wire.address import Address, listen, socket_directory
 from umiak.wire.server import FrameServer
 from umiak.worker.conclusion import conclude
 from umiak.worker.coordinator import Coordinator
@@ -114,8 +111,7 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
     warm_up()
     logs.setup(settings.save_dir / "job.log", queued=True)
     directory = LocalDirectory(settings.save_dir)
-    rundir = Path(tempfile.mkdtemp(prefix="umiak-"))
-    try:
+    with socket_directory() as rundir:
         plans = plan_workers(settings, rundir, secrets.token_hex(16))
         trainers = [plan.trainer is not None for plan in plans]
         rules = Rules(settings.max_restarts)
@@ -124,8 +120,6 @@ def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
         server = coordinator.server = FrameServer([listener], coordinator, plans[0].token.encode(), None)
         with _stopping() as stop:
             _coordinate(coordinator, server, plans, settings, loaded, stop)
-    finally:
-        shutil.rmtree(rundir, ignore_errors=True)
     assert coordinator.result is not None
     code, message = coordinator.result
     if code:

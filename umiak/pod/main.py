@@ -12,7 +12,6 @@ import logging
 import os
 import secrets
 import signal
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from umiak.pod.lead import Lead
 from umiak.pod.report import Outcome
 from umiak.spec.load import Loaded, load, settled
 from umiak.wire import credentials
+from umiak.wire.address import socket_directory
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.conclusion import conclude
 from umiak.worker.forked import start_trainer, warm_up
@@ -127,8 +127,8 @@ class Pod:
     def _work(self) -> Outcome:
         self._phase("importing")
         warm_up()
-        with tempfile.TemporaryDirectory(prefix="umiak-") as sockets:
-            plan = self._plan(Path(sockets))
+        with socket_directory() as sockets:
+            plan = self._plan(sockets)
             while True:
                 channel = self._join(plan)
                 try:

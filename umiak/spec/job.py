@@ -129,6 +129,9 @@ def _fragment(value: dict[str, Any]) -> str | None:
     return None
 
 
+_SIZE = _matching(r"[1-9]\d*(Mi|Gi|Ti|M|G|T)", "must be a size like 50Gi")
+
+
 @dataclass(frozen=True)
 class Volume:
     claim: str | None = field(
@@ -142,7 +145,7 @@ class Volume:
         default=None,
         metadata=about(
             "Instead of claim: make a new one of this size, like 50Gi; its class must allow ReadWriteMany.",
-            _matching(r"[1-9]\d*(Mi|Gi|Ti|M|G|T)", "must be a size like 50Gi"),
+            _SIZE,
         ),
     )
     storage_class: str | None = field(
@@ -210,6 +213,18 @@ class JobSpec:
         metadata=about(
             "Memory of each worker, asked for and the most it gets: a worker that needs more is killed.",
             _matching(r"[1-9]\d*(Mi|Gi|Ti|M|G|T)", "must be an amount like 2Gi or 500Mi"),
+        ),
+    )
+    tmp_size: str | None = field(
+        default="10Gi",
+        metadata=about(
+            "The most a worker may have in /tmp, on its node's disk; a pod with more is evicted. null: no limit.", _SIZE
+        ),
+    )
+    work_size: str | None = field(
+        default=None,
+        metadata=about(
+            "The same for its working directory, where the config and its shard of the data are. null: no limit.", _SIZE
         ),
     )
     data: str | None = field(

@@ -6,9 +6,13 @@ import contextlib
 import errno
 import ipaddress
 import logging
+import os
 import socket
 import ssl
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +23,10 @@ PROBE_SECONDS = 10
 VANISHED_SECONDS = 60
 PATIENCE_SECONDS = 3.0
 SEND_BUFFER = 4 << 20
+LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
+"""What the system allows for the path of a unix socket, in bytes."""
+LONGEST_PARENT = LONGEST_SOCKET - 40
+"""Below it come a directory of a random name, and the names of sockets."""
 _OUT_OF_TIME = (9, 10)
 """OpenSSL's codes for a certificate that is not yet valid, and for one that has expired."""
 _ALERTS_OF_TIME = ("SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_EXPIRED")
@@ -59,8 +67,29 @@ class Address(NamedTuple):
         return cls(host.strip("[]"), int(port))
 
 
+@contextlib.contextmanager
+def socket_directory() -> Iterator[Path]:
+    """A directory of this user's own for unix sockets, whose paths the system bounds: $TMPDIR, or /tmp if that is too long."""
+    parents = dict.fromkeys((tempfile.gettempdir(), "/tmp"))
+    short = [parent for parent in parents if len(os.fsencode(parent)) <= LONGEST_PARENT]
+    for parent in short:
+        try:
+            made = tempfile.TemporaryDirectory(prefix="umiak-", dir=parent)
+        except OSError:
+            continue
+        with made as name:
+            yield Path(name)
+        return
+    raise InputError(
+        f"no place for unix sockets: {tempfile.gettempdir()} is too long for them ({LONGEST_PARENT} bytes at most) or cannot be "
+        "written, and neither can /tmp; set TMPDIR to a shorter directory"
+    )
+
+
 def listen(address: Address) -> socket.socket:
     if address.is_unix:
+        if len(os.fsencode(address.host)) > LONGEST_SOCKET:
+            raise InputError(f"{address.host} is too long for a unix socket: {LONGEST_SOCKET} bytes at most")
         sock = socket.socket(socket.AF_UNIX)
         Path(address.host).unlink(missing_ok=True)
         sock.bind(address.host)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import logging
 import os
 import shutil
 import ssl
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 DAYS = 365
+WARNING = datetime.timedelta(days=30)
+"""So long before their end, certificates are warned of."""
 HEAD_START = datetime.timedelta(days=1)
 """Machines disagree about the time: a certificate made here must be valid there at once, also where it is earlier."""
 _URI = "umiak:worker/"
+log = logging.getLogger("umiak.wire")
 
 
 def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
@@ -129,6 +133,11 @@ def _check(ca: Path, certificate: Path, key: Path) -> None:
                 f"{path} is valid from {_told(certificate_.not_valid_before_utc)} on, but this machine's clock says "
                 f"{_told(now)}: correct the clock and try again"
             )
+    end = min(each.not_valid_after_utc for each in loaded.values())
+    if end - now < WARNING:
+        log.warning(
+            "%s ends on %s: have new certificates before then; without them nobody can join", certificate, _told(end)
+        )
     try:
         loaded[certificate].verify_directly_issued_by(loaded[ca])
     except (ValueError, TypeError, InvalidSignature):

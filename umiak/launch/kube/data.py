@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from umiak.errors import InputError, UmiakError
+from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube.api import Api, ApiError, path
 from umiak.launch.kube.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
 from umiak.launch.kube.pods import Pod
@@ -20,6 +20,7 @@ SOURCE_NOTE = "umiak.dev/split"
 RETRIES = 4
 KEEP_SECONDS = 24 * 3600
 POLL_SECONDS = 1.0
+DELETE_SECONDS = 90.0
 TAIL = 40
 
 
@@ -123,9 +124,15 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
 
 
 def delete(api: Api, namespace: str, name: str) -> None:
-    """Remove the Job and wait until the name is free."""
+    """Remove the Job and wait until the name is free, for as long as a pod may take to end and a little more."""
     api.delete(path("Job", namespace, name), propagationPolicy="Foreground")
+    deadline = time.monotonic() + DELETE_SECONDS
     while api.find(path("Job", namespace, name)) is not None:
+        if time.monotonic() > deadline:
+            raise RetryError(
+                f"the last job {name!r} is still being deleted after {DELETE_SECONDS:.0f} s: see what holds it with "
+                f"kubectl describe job -n {namespace} {name}, then try again"
+            )
         time.sleep(POLL_SECONDS / 4)
 
 

@@ -37,6 +37,7 @@ OUTPUT_NOTE = "umiak.dev/output"
 FINGERPRINT_NOTE = "umiak.dev/fingerprint"
 CANCELLED_NOTE = "umiak.dev/cancelled"
 RESUMED_NOTE = "umiak.dev/resumed"
+RENEWED_NOTE = "umiak.dev/certificates-renewed"
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,14 @@ def _pod(spec: JobSpec) -> Object:
             {"name": "volume", "persistentVolumeClaim": {"claimName": spec.claim}},
             {"name": "config", "configMap": {"name": f"{spec.name}-config"}},
             {"name": "credentials", "secret": {"secretName": f"{spec.name}-credentials", "defaultMode": 0o440}},
-            {"name": "tmp", "emptyDir": {}},
-            {"name": "work", "emptyDir": {}},
+            {"name": "tmp", "emptyDir": _bounded(spec.tmp_size)},
+            {"name": "work", "emptyDir": _bounded(spec.work_size)},
         ],
     }
+
+
+def _bounded(size: str | None) -> Object:
+    return {"sizeLimit": size} if size else {}
 
 
 def _container(spec: JobSpec) -> Object:

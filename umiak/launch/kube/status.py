@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -13,8 +13,9 @@ from umiak.errors import InputError, RetryError
 from umiak.launch.kube import capacity
 from umiak.launch.kube.api import Api, ApiError, Object, path
 from umiak.launch.kube.diagnosis import Facts, Problem, last_event, not_created, problems
-from umiak.launch.kube.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE
+from umiak.launch.kube.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE, RENEWED_NOTE
 from umiak.launch.kube.pods import Node, Pod, moment, node, pod
+from umiak.wire import credentials
 
 MARK = "@umiak "
 SERVER_MARK = "@server "
@@ -57,6 +58,7 @@ class Status:
     problems: tuple[Problem, ...]
     said: tuple[Mapping[str, Any], ...]
     message: str
+    certificates_until: datetime | None = None
 
     @property
     def first(self) -> Problem | None:
@@ -71,6 +73,11 @@ class Status:
         if self.state != "failed":
             return 0
         return self.first.code if self.first and self.first.code in CODES else 1
+
+    def expires_soon(self, now: datetime) -> datetime | None:
+        """The end of the job's certificates, if it is near and the job is not over."""
+        until = self.certificates_until
+        return until if until and not self.finished and until - now < credentials.WARNING else None
 
     def as_json(self) -> str:
         return json.dumps(asdict(self), indent=1, default=_plain)
@@ -187,7 +194,15 @@ def assemble(
         problems=tuple(found),
         said=tuple(said),
         message=message,
+        certificates_until=certificates_until(job),
     )
+
+
+def certificates_until(job: Object) -> datetime | None:
+    """When the job's certificates end: they are made with it, and again when it is resumed late."""
+    meta = job["metadata"]
+    made = moment((meta.get("annotations") or {}).get(RENEWED_NOTE)) or moment(meta.get("creationTimestamp"))
+    return made and made + timedelta(days=credentials.DAYS)
 
 
 def _state(job: Object, pods: Sequence[Pod]) -> tuple[State, str]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube import capacity
 from umiak.launch.kube.api import Api, ApiError, Object, no_namespace, path
-from umiak.launch.kube.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RESUMED_NOTE, Keys
+from umiak.launch.kube.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RENEWED_NOTE, RESUMED_NOTE, Keys
 from umiak.launch.kube.plan import Plan
 from umiak.launch.kube.pods import moment, node
+from umiak.launch.kube.status import certificates_until
 
 # A Job that is suspended though nobody cancelled it: for so long another submit may still be busy with it.
 BUSY_SECONDS = 60
+# A job that is resumed gets new certificates if its own end within this time.
+RENEW = timedelta(days=90)
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 Action = Literal["create", "resume", "replace"]
@@ -124,8 +127,13 @@ def act(api: Api, plan: Plan, action: Action, keys: Keys) -> None:
     """Create and start, or go on. If anything refuses, what was made is removed again."""
     where = path("Job", plan.namespace, plan.spec.name)
     if action == "resume":
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        notes = {CANCELLED_NOTE: None, RESUMED_NOTE: now}
+        now = datetime.now(UTC)
+        notes = {CANCELLED_NOTE: None, RESUMED_NOTE: now.isoformat(timespec="seconds")}
+        job = api.get(where)
+        until = certificates_until(job)
+        if until is not None and until - now < RENEW:
+            _renew(api, plan, job, keys)
+            notes[RENEWED_NOTE] = notes[RESUMED_NOTE]
         api.patch(where, {"metadata": {"annotations": notes}, "spec": {"suspend": False}})
         return
     if action == "replace":
@@ -150,6 +158,17 @@ def act(api: Api, plan: Plan, action: Action, keys: Keys) -> None:
         if left:
             raise UmiakError(f"{error}; and could not remove {', '.join(left)} again: delete by hand") from error
         raise
+
+
+def _renew(api: Api, plan: Plan, job: Object, keys: Keys) -> None:
+    """Put new certificates and a new token in the place of the old. No pod of a cancelled job is left to have the old ones."""
+    (secret,) = (made for made in plan.owned(job["metadata"]["uid"], keys) if made["kind"] == "Secret")
+    try:
+        api.delete(_place(secret))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+    _create(api, secret)
 
 
 def _place(made: Object) -> str:
