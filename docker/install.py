@@ -1,7 +1,7 @@
 """Installs what docker/requirements.lock names into this environment, every file checked against its hash.
 
 With another source of torch than `lock`, torch and the CUDA libraries are left out of that and torch comes from the index
-given, in the version of the lock; its hash is the one that index states.
+given, in the version of the lock: checked against the SHA-256 that is given with it, else only against what the index states.
 """
 
 from __future__ import annotations
@@ -24,7 +24,24 @@ def without_torch(lock: str) -> tuple[str, str]:
     return "".join(entry for entry in entries if not CUDA.match(entry)), version
 
 
-def main(source: str) -> None:
+def torch_requirement(version: str, sha256: str) -> str:
+    """What to install of torch: with a hash, this file and no other."""
+    if not sha256:
+        return f"torch=={version}\n"
+    if not re.fullmatch("[0-9a-f]{64}", sha256):
+        sys.exit(f"TORCH_SHA256={sha256} is not a SHA-256: write 64 hexadecimal digits, or nothing")
+    return f"torch=={version} --hash=sha256:{sha256}\n"
+
+
+def from_index(source: str, requirement: Path) -> list[str]:
+    """pip's words, not uv's: the file on the index is a local version (2.13.0+cpu), for which uv finds no hash."""
+    verify = ["--require-hashes"] if "--hash=" in requirement.read_text() else []
+    return ["--no-deps", "--index-url", source, *verify, "-r", str(requirement)]
+
+
+def main(source: str, sha256: str) -> None:
+    if source == "lock" and sha256:
+        sys.exit("TORCH_SHA256 is for another source than TORCH=lock, which has its own hashes: leave it out")
     python = [sys.executable, "-m"]
     run(
         [*python, "pip", "install", "--quiet", "--no-cache-dir", "--require-hashes", "-r", str(HERE / "bootstrap.lock")]
@@ -35,7 +52,9 @@ def main(source: str) -> None:
         rest, version = without_torch(lock.read_text())
         lock = HERE / "without-torch.lock"
         lock.write_text(rest)
-        run([*install, "--no-deps", "--index-url", source, f"torch=={version}"])
+        torch = HERE / "torch.lock"
+        torch.write_text(torch_requirement(version, sha256))
+        run([*python, "pip", "install", "--quiet", "--no-cache-dir", *from_index(source, torch)])
     run([*install, "--require-hashes", "-r", str(lock)])
     path = subprocess.check_output(
         [sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
@@ -51,4 +70,4 @@ def run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])
