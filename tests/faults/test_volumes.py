@@ -92,13 +92,15 @@ def test_a_volume_that_hangs_for_a_minute_costs_a_minute_and_no_restart(
 
 
 @pytest.mark.timeout(300)
-def test_a_slow_volume_restarts_nobody(pods: Pods, volume: FaultyVolume, undisturbed: dict[str, bytes]) -> None:
-    pods.start()
-    pods.until(lambda: pods.rounds() >= 0)
-    with volume.slow(0.1):
-        assert pods.wait(seconds=200) == [0] * WORKERS
-    assert restarts(pods) == [] and lost_coordinators(pods) == []
-    assert snapshot_bytes(pods.out) == undisturbed
+def test_a_slow_volume_restarts_nobody(tmp_path: Path, volume: FaultyVolume, undisturbed: dict[str, bytes]) -> None:
+    """Every answer takes 100 ms, and a file takes many: one pass is enough of it."""
+    with job(tmp_path, WORKERS, "--passes=1", "--log_period=100") as pods:
+        with volume.slow(0.1):
+            pods.start()
+            assert pods.wait(seconds=200) == [0] * WORKERS
+        assert restarts(pods) == [] and lost_coordinators(pods) == []
+        first = {name: data for name, data in undisturbed.items() if name.startswith("pass-00000/")}
+        assert snapshot_bytes(pods.out) == first
 
 
 @pytest.mark.timeout(300)
@@ -107,7 +109,7 @@ def test_a_volume_that_stays_unreadable_ends_the_job_for_now_and_changes_nothing
 ) -> None:
     pods.start()
     pods.until(lambda: len(pods.events(0, "checkpoint")) >= 2)
-    with volume.error("EIO", READING, "/output/checkpoints/*"):
+    with volume.error("EIO", ("open", "read"), "/output/checkpoints/*"):
         kill_a_trainer(pods, volume)
         before = {path: path.stat().st_mtime_ns for path in volume.source.rglob("manifest*")}
         assert set(pods.wait(seconds=200)) == {75}
@@ -146,4 +148,5 @@ def test_a_disk_that_never_takes_a_file_is_named_and_the_exit_code_says_try_agai
 ) -> None:
     with volume.error("EIO", ("fsync",)):
         said = umiak(*local_job(tmp_path / "config.py", volume.path / "run"), code=75, timeout=200)
-    assert str(volume.path / "run") in said and "Input/output error" in said and len(said.splitlines()) == 1
+    assert str(volume.path / "run") in said and "Input/output error" in said
+    assert len(said.splitlines()) == 2, "it tells that it tries again, and how that ended"

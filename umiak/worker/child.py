@@ -63,15 +63,17 @@ class TrainerChild:
         self._ended = next((event for event in events if event["event"] == "ended"), self._ended)
         return [event for event in events if event["event"] != "ended"]
 
-    def poll(self) -> tuple[int, str] | None:
-        """Exit code and message once the child has ended."""
+    def poll(self) -> tuple[int, str, str] | None:
+        """Exit code, message and kind of error once the child has ended."""
         if self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if not pid:
                 return None
             self._code = os.waitstatus_to_exitcode(status)
             self.events()
-        return self._code, str(self._ended["message"]) if self._ended else ""
+        return (
+            (self._code, str(self._ended["message"]), str(self._ended["kind"])) if self._ended else (self._code, "", "")
+        )
 
     def stop(self) -> None:
         with contextlib.suppress(OSError):
@@ -98,7 +100,7 @@ class TrainerChild:
 
 def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -> None:
     """Never returns."""
-    code, message = 1, ""
+    code, message, kind = 1, "", ""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -113,7 +115,7 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
         work(lambda event: _send(reports, event), stop.is_set, stream)
         code = 0
     except UmiakError as error:
-        code, message = error.exit_code, str(error)
+        code, message, kind = error.exit_code, str(error), type(error).__name__
         log.error("%s", error)
     except BaseException as error:
         message = f"{type(error).__name__}: {error} ({_place(error)})"
@@ -123,7 +125,7 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
             code, message = told.exit_code, str(told)
     finally:
         with contextlib.suppress(OSError):
-            _send(reports, {"event": "ended", "message": message})
+            _send(reports, {"event": "ended", "message": message, "kind": kind})
         os._exit(code)
 
 

@@ -157,7 +157,8 @@ class Coordinator:
             if all(w.ended == 0 for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
                 self.asked.finish()
             return
-        self.fail(Failure(index, note["role"], note["code"], note["message"], worker.round, note.get("log", "")))
+        told = note["role"], note["code"], note["message"]
+        self.fail(Failure(index, *told, worker.round, note.get("log", ""), note["kind"]))
 
     def fail(self, failure: Failure) -> None:
         """Note a failure; what follows from it is decided a moment later, when its consequences are known too."""

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from umiak.errors import StorageError
+
 REPEATS = 3
 RETRY = 75
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a generation ended. `code` is the process's exit code, negative for a signal; `log` its last lines."""
+    """Why a generation ended. `code` is the process's exit code, negative for a signal; `log` its last lines; `kind` the class
+    of its error."""
 
     worker: int
     role: str
@@ -21,12 +24,18 @@ class Failure:
     message: str
     round: int
     log: str = ""
+    kind: str = ""
     time: float = field(default_factory=time.time)
 
     @property
     def is_consequence(self) -> bool:
         """Whether it only tells that somebody else was lost."""
-        return self.code == RETRY
+        return self.code == RETRY and not self.is_storage
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether a volume failed for longer than anybody is patient. A restart would read and write the same files."""
+        return self.kind == StorageError.__name__
 
     @property
     def can_repeat(self) -> bool:
@@ -75,8 +84,8 @@ class History:
         return end
 
     def _verdict(self, cause: Failure) -> tuple[int, str] | None:
-        if cause.code == 2:
-            return 2, cause.message
+        if cause.code == 2 or cause.is_storage:
+            return cause.code, cause.message
         last = self._failures[-REPEATS:]
         if len(last) == REPEATS and len({failure.likeness for failure in last}) == 1 and cause.can_repeat:
             where = "at the same round" if cause.round >= 0 else "before its first round"

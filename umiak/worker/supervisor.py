@@ -228,11 +228,11 @@ class Supervisor:
         if server is not None and server.poll() is not None:
             self._ended("pserver", server.returncode, self._describe(server.returncode))
         if self.trainer is not None and (ended := self.trainer.poll()) is not None:
-            code, message = ended
+            code, message, kind = ended
             if code < 0 and self.replaced < self.plan.replacements:
                 self._replace(self._describe(code))
             else:
-                self._ended("trainer", code, message or self._describe(code))
+                self._ended("trainer", code, message or self._describe(code), kind)
 
     def _replace(self, cause: str) -> None:
         """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
@@ -243,12 +243,12 @@ class Supervisor:
         self.say({"type": "event", "event": {"event": "note", "text": text}})
         self.trainer = self._start_trainer({**self.note, "replaces": True}, self._descriptors())
 
-    def _ended(self, role: str, code: int, message: str) -> None:
+    def _ended(self, role: str, code: int, message: str, kind: str = "") -> None:
         if role not in self._told:
             self._told.add(role)
             path = self.plan.directory / ("train.log" if role == "trainer" else "server.log")
             last = in_background(lambda: tail(path) if code else "")
-            note = {"type": "ended", "role": role, "code": code, "message": message}
+            note = {"type": "ended", "role": role, "code": code, "message": message, "kind": kind}
             self._endings.append((note, last, time.monotonic() + TAIL_SECONDS))
 
     def _tell_endings(self) -> None:
