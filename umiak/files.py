@@ -42,6 +42,11 @@ def is_full(error: BaseException) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def is_of_volume(error: BaseException) -> TypeGuard[OSError]:
+    """Whether an error that nobody expected is the disk's or volume's: full, or failing for a while."""
+    return is_full(error) or (isinstance(error, OSError) and error.errno in (errno.EIO, errno.ESTALE, errno.EREMOTEIO))
+
+
 def is_mendable(error: OSError) -> bool:
     """Whether a user must do something about it; all others may pass by themselves."""
     return error.errno in MENDABLE

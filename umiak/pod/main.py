@@ -20,7 +20,7 @@ from pathlib import Path
 
 from umiak import logs
 from umiak.errors import InputError, ReplacedError, RetryError, UmiakError
-from umiak.files import disk_error, is_full
+from umiak.files import disk_error, is_of_volume
 from umiak.pod import claim, environment, report, staging
 from umiak.pod.environment import Environment
 from umiak.pod.heart import Heart
@@ -72,7 +72,7 @@ def main(environ: Mapping[str, str]) -> int:
     except Exception as error:
         traceback.print_exc()
         outcome = Outcome(UmiakError.exit_code, f"{type(error).__name__}: {error}")
-        if is_full(error):
+        if is_of_volume(error):
             told = disk_error(error, Path(error.filename or "the volume"))
             outcome = Outcome(told.exit_code, str(told))
     if outcome.code:

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from umiak import logs
 from umiak.errors import UmiakError
-from umiak.files import disk_error, is_full
+from umiak.files import disk_error, is_of_volume
 
 log = logging.getLogger("umiak.trainer")
 
@@ -120,9 +120,9 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
     except BaseException as error:
         message = f"{type(error).__name__}: {error} ({_place(error)})"
         log.exception("the trainer failed")
-        if is_full(error):
+        if is_of_volume(error):
             told = disk_error(error, Path(error.filename or log_file))
-            code, message = told.exit_code, str(told)
+            code, message, kind = told.exit_code, str(told), type(told).__name__
     finally:
         with contextlib.suppress(OSError):
             _send(reports, {"event": "ended", "message": message, "kind": kind})
