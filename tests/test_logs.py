@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import os
 import re
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from umiak import logs
-from umiak.errors import InputError
+from umiak import files, logs
+from umiak.errors import InputError, RetryError
 
 
 def test_batch_line_is_the_one_scripts_parse() -> None:
@@ -81,3 +87,96 @@ def test_an_unwritable_log_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write the log .*train\.log"):
         logs.setup(tmp_path / "file" / "train.log")
+
+
+@pytest.fixture
+def log() -> Iterator[logging.Logger]:
+    """What a test sets up is taken down again: a thread would write to a file that is gone."""
+    yield logging.getLogger("umiak.test")
+    logger = logging.getLogger("umiak")
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A file that takes some 64 KB and then nothing until somebody reads: a volume that hangs, and where it is heard again."""
+    path = tmp_path / "job.log"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path, reader
+    os.close(reader)
+
+
+def read_until(reader: int, text: str) -> str:
+    found = b""
+    deadline = time.monotonic() + 20
+    while text.encode() not in found:
+        assert time.monotonic() < deadline, f"{text!r} does not come"
+        with contextlib.suppress(BlockingIOError):
+            found += os.read(reader, 1 << 16)
+    return found.decode()
+
+
+def test_a_queued_log_has_every_line_in_order(tmp_path: Path, log: logging.Logger) -> None:
+    logs.setup(tmp_path / "job.log", queued=True)
+    for number in range(1000):
+        log.info("line %d.", number)
+    logs.flush()
+    lines = (tmp_path / "job.log").read_text().splitlines()
+    assert [line.partition("] ")[2] for line in lines] == [f"line {number}." for number in range(1000)]
+
+
+def test_who_logs_is_not_held_up_by_a_volume_that_hangs_and_what_did_not_fit_is_said(
+    hanging: tuple[Path, int], log: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "QUEUED_LINES", 100)
+    path, reader = hanging
+    logs.setup(path, queued=True)
+    begun = time.monotonic()
+    for number in range(5000):
+        log.info("%s %d", "x" * 100, number)
+    logs.flush(0.2)
+    assert time.monotonic() - begun < 5
+    assert "lines were lost here" in read_until(reader, "lost here")
+    log.info("heard again")
+    read_until(reader, "heard again")
+
+
+def test_a_fork_logs_although_the_thread_of_its_parent_hangs(
+    hanging: tuple[Path, int], log: logging.Logger, tmp_path: Path
+) -> None:
+    path, reader = hanging
+    logs.setup(path, queued=True)
+    for number in range(2000):
+        log.info("%s %d", "x" * 100, number)
+    child = os.fork()
+    if child == 0:
+        try:
+            logs.setup(tmp_path / "train.log")
+            log.info("the child is here")
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + 20
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        assert time.monotonic() < deadline, "a lock of the parent's thread holds it up"
+        time.sleep(0.01)
+    assert "the child is here" in (tmp_path / "train.log").read_text()
+    read_until(reader, "x 1999\n")
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(2, None), (10**9, RetryError)])
+def test_a_log_on_a_volume_that_fails_is_opened_again_for_a_while_and_then_exits_75(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: logging.Logger, times: int, outcome: type[Exception] | None
+) -> None:
+    monkeypatch.setattr(files, "STORAGE_SECONDS", 0.5)
+    opened, failures = Path.open, iter(range(times))
+
+    def fails(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == "train.log" and next(failures, None) is not None:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", fails)
+    with pytest.raises(outcome, match=r"train\.log") if outcome else contextlib.nullcontext():
+        logs.setup(tmp_path / "train.log")

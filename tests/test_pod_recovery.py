@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.pods import Pods, job, process
-from tests.processes import TINY, alive, descendants, snapshot_bytes, umiak
+from tests.processes import TINY, snapshot_bytes, umiak
 
 PASSES = 3
 FLAGS = (f"--passes={PASSES}", "--checkpoint_minutes=0.01", "--log_period=1")
@@ -87,27 +87,3 @@ def test_killed_processes_cost_no_pod(pods: Pods, undisturbed: dict[str, bytes])
     causes = [event["cause"] for event in pods.events(0, "restart")]
     assert causes[0].startswith("trainer of worker 2: killed by signal 9")
     assert causes[1].startswith("pserver of worker 1: killed by signal 9")
-
-
-def test_a_pod_that_falls_silent_is_given_up_and_replaced(pods: Pods, undisturbed: dict[str, bytes]) -> None:
-    """As a machine whose link is down: nothing is closed, nothing is sent. When it wakes, its place is taken."""
-    pods.start()
-    pods.until(lambda: pods.rounds() > 2)
-    silent = pods.running.pop(2)
-    frozen = [silent.pid, *descendants(silent.pid)]
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        pods.until(lambda: pods.events(0, "restart"))
-        assert "silent" in pods.events(0, "restart")[0]["cause"]
-        pods.environment["UMIAK_PORT"] = str(pods.port + 5)
-        pods.start(2)
-        pods.until(lambda: any(event["phase"] == "ready" for event in pods.events(0, "phase")[-3:]))
-    finally:
-        for pid in reversed(frozen):
-            if alive(pid):
-                os.kill(pid, signal.SIGCONT)
-        pods.running[3] = silent
-    codes = pods.wait()
-    assert codes[:3] == [0, 0, 0] and codes[3] == 75
-    assert snapshot_bytes(pods.out) == undisturbed

@@ -9,7 +9,7 @@ import pytest
 
 from umiak.data import shards
 from umiak.errors import InputError, RetryError
-from umiak.pod import tutorial, tutorial_data
+from umiak.pod import rank, tutorial, tutorial_data
 from umiak.pod.report import Outcome
 
 ENVIRONMENT = {
@@ -74,6 +74,36 @@ def test_the_first_end_of_a_job_is_its_end_for_all(state: tutorial.State) -> Non
     state.end(Outcome(75, "the cat is on the keyboard"), 1)
     state.end(Outcome(2, "another reason"), 0)
     assert state.ended() == Outcome(75, "this job has ended already: the cat is on the keyboard", because_of=1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "index", "stay"),
+    [
+        (Outcome(0), 0, False),
+        (Outcome(75, "told to end"), 0, False),
+        (Outcome(1, "lost"), 1, False),
+        (Outcome(0), 1, True),
+    ],
+)
+def test_the_keys_of_a_job_do_not_outlive_it(
+    state: tutorial.State, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, outcome: Outcome, index: int, stay: bool
+) -> None:
+    hosts = ("10.0.0.1", "10.0.0.2")
+    place = rank.Place(index, hosts, "run-1")
+    monkeypatch.setattr(tutorial, "_place", lambda contract: place)
+    monkeypatch.setattr(tutorial, "TERMINATION_LOG", tmp_path / "termination")
+    monkeypatch.setattr(tutorial, "HOME", tmp_path / "home")
+    monkeypatch.setattr(tutorial.TutorialPod, "live", lambda pod: outcome)
+    monkeypatch.chdir(tmp_path)
+    (state.directory.parents[1] / "quick_start").mkdir(parents=True)
+    (state.directory.parents[1] / "quick_start" / "config.py").touch()
+    state.keys(0, hosts)
+    environment = {**ENVIRONMENT, "JOB_PATH": str(tmp_path)}
+    assert tutorial.main(environment, "2017", ["config.py"]) == outcome.code
+    secret = [path for path in state.directory.rglob("*") if path.name in ("token", "key.pem")]
+    assert bool(secret) == stay
+    if not stay:
+        assert state.ended() is not None, "another pod would wait for keys that nobody writes any more"
 
 
 @pytest.fixture

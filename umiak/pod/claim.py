@@ -138,7 +138,15 @@ def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float]
 def _preparation(settings: Settings) -> output.Preparation:
     """A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded."""
     goes_on = not settings.overwrite and checkpoint.select(settings.save_dir, settings.resume_round) is not None
-    return output.decide(replace(settings, resume=goes_on))
+    found = output.decide(replace(settings, resume=goes_on))
+    return replace(found, delete=tuple(path for entry in found.delete for path in _closed(entry)))
+
+
+def _closed(entry: Path) -> list[Path]:
+    """What of an earlier run's output nobody is writing to: pods have opened some logs of their own there already."""
+    if entry.name.startswith("node_"):
+        return [path for name in ("train.log", "server.log") if (path := entry / name).exists()]
+    return [] if entry.name == "job.log" else [entry]
 
 
 def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> Entry | None:

@@ -6,13 +6,13 @@ pod like any other, except that a lost pod ends the job: a new one would have an
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import shutil
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from umiak.pod.main import Over, Pod
 from umiak.pod.report import Outcome
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
+from umiak.trainer import output
 from umiak.wire import credentials
 from umiak.worker.supervisor import Supervisor
 
@@ -85,8 +86,9 @@ class TutorialPod(Pod):
 
     def __init__(self, env: Environment, state: State) -> None:
         super().__init__(env)
-        self.state = state
-        self._looked = 0.0
+        self._end: list[Outcome] = []
+        # In a thread of its own: the volume may hang, and the coordinator must hear of this pod all the same.
+        threading.Thread(target=self._watch, args=(state,), daemon=True).start()
 
     def look_around(self) -> None:
         super().look_around()
@@ -96,12 +98,14 @@ class TutorialPod(Pod):
         super().attend(supervisor)
         self._look_for_the_end()
 
+    def _watch(self, state: State) -> None:
+        while (ended := state.ended()) is None:
+            time.sleep(LOOK_SECONDS)
+        self._end.append(ended)
+
     def _look_for_the_end(self) -> None:
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = time.monotonic()
-        if (ended := self.state.ended()) is not None:
-            raise Over(ended)
+        if self._end:
+            raise Over(self._end[0])
 
 
 class State:
@@ -121,6 +125,12 @@ class State:
         """The first to end says why."""
         if self.directory.is_dir() and self.ended() is None:
             write_json(self.directory / "ended.json", {"code": outcome.code, "cause": outcome.cause, "rank": rank})
+
+    def remove_keys(self) -> None:
+        """Once the job has ended nobody needs its keys, and others can read the volume."""
+        for path in [self.directory / "token", *self.directory.glob("worker-*")]:
+            if path.exists():
+                output.delete(path)
 
     def keys(self, me: int, hosts: Sequence[str]) -> str:
         """Rank 0 writes a certificate for each rank and a token, readable for their owner alone; the others wait for them."""
@@ -168,10 +178,18 @@ def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> i
     if outcome.code:
         _say(outcome.cause)
         report.write_termination(TERMINATION_LOG, report.termination(outcome, index))
-        if state is not None:
-            with contextlib.suppress(OSError):
-                state.end(outcome, index)
+    if state is not None and (outcome.code or index == 0):
+        _close(state, outcome, index)
     return outcome.code
+
+
+def _close(state: State, outcome: Outcome, index: int) -> None:
+    """The job ends for all: with the first pod that fails, or when rank 0 has seen all of them trained."""
+    try:
+        state.end(outcome, index)
+        state.remove_keys()
+    except (OSError, UmiakError) as error:
+        _say(f"warning: the keys of this job may still be in {state.directory}; remove them: {error}")
 
 
 def _place(contract: Contract) -> rank.Place:
@@ -190,7 +208,7 @@ def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
     for warning in settings.warnings:
         _say(warning)
     if contract.out.exists() and any(contract.out.iterdir()):
-        _say(f"warning: {contract.out} holds an earlier run; it is overwritten")
+        _say(f"warning: {contract.out} holds an earlier run; rank 0 deletes it before training begins")
     return replace(
         settings,
         workers=contract.trainers,
