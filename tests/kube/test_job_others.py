@@ -40,7 +40,7 @@ def test_a_pod_of_another_job_that_tries_to_join_is_refused(
     job.until_training()
     stranger.submit()
     said = stranger.wait(code=2)
-    assert "do not trust each other" in said
+    assert "it has another job's token" in said
     job.wait()
     job.assert_same(expected)
     assert not [event for event in job.events() if event["event"] == "restart"]

@@ -64,6 +64,7 @@ def aws(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     # Prices of the fake must not be kept for real ones.
     cluster.publish(IMAGE, images.ensure())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with FakeAws(SPEED).running() as fake, webhook(cluster, fake):
         fake.eks.endpoint = f"https://{cluster.place.control}:6443"
         fake.eks.certificate = base64.b64encode((cluster.home / "keys" / "ca.crt").read_bytes()).decode()

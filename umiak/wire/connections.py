@@ -11,7 +11,7 @@ import selectors
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from umiak.errors import UmiakError, describe
@@ -114,16 +114,16 @@ class Peer:
 
 
 class Connections:
-    """Peers and their selector. What becomes of a frame, a refusal and an end is for the class that inherits this."""
+    """Peers and their selector. What becomes of a refusal and an end is for the class that inherits this.
 
-    def __init__(self) -> None:
+    `received` takes each complete frame. If it raises, that ends the peer's connection, after it has been told why.
+    """
+
+    def __init__(self, received: Callable[[Peer, Frame], None]) -> None:
+        self._received = received
         self.peers: dict[Peer, None] = {}
         self._selector = selectors.DefaultSelector()
         self._looked = 0.0
-
-    def _received(self, peer: Peer, frame: Frame) -> None:
-        """One complete frame. An exception ends this peer's connection, after it has been told why."""
-        raise NotImplementedError
 
     def _refused(self, peer: Peer, reason: str, defect: Exception | None = None) -> None:
         """A peer is about to be told why it must go."""
@@ -178,15 +178,15 @@ class Connections:
         del self.peers[peer]
         self._selector.unregister(peer.sock)
 
-    def _look(self) -> bool:
-        """Every now and then: end what should have ended by itself. Whether it was time to."""
-        now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
-            return False
-        self._looked = now
+    @property
+    def _is_time(self) -> bool:
+        return time.monotonic() - self._looked >= LOOK_SECONDS
+
+    def _look(self) -> None:
+        """Every now and then: end what should have ended by itself."""
+        self._looked = now = time.monotonic()
         for peer in [p for p in self.peers if self._is_late(p) and now - p.since > GREETING_SECONDS]:
             self.drop(peer, "told to go" if peer.closing else "no greeting in time")
-        return True
 
     def _serve(self, peer: Peer, events: int) -> None:
         """Whatever one peer sends, the others are served on: no exception leaves here."""

@@ -36,7 +36,7 @@ class Door(Connections):
     def __init__(
         self, listeners: Sequence[socket.socket], token: bytes, tls: ssl.SSLContext | None, arrived: Arrived
     ) -> None:
-        super().__init__()
+        super().__init__(self._greet)
         self._token, self._tls, self._arrived = token, tls, arrived
         self._knocks: dict[Peer, bytes] = {}
         """Those who have to knock, and what they have answered so far."""
@@ -62,8 +62,9 @@ class Door(Connections):
                 self._open(key.data, self._shake)
             else:
                 self._serve(key.data, events)
-        self._look()
-        self._told.look()
+        if self._is_time:
+            self._look()
+            self._told.look()
 
     def close(self) -> None:
         self._told.look(at_once=True)
@@ -138,7 +139,7 @@ class Door(Connections):
             tune(peer.sock)
         self.send(peer, Kind.CHALLENGE, {"nonce": peer.nonce.hex()})
 
-    def _received(self, peer: Peer, frame: Frame) -> None:
+    def _greet(self, peer: Peer, frame: Frame) -> None:
         if frame.kind is not Kind.HELLO:
             raise FrameError(f"a {frame.kind.name} frame where a greeting was expected")
         head = frame.json()

@@ -38,7 +38,7 @@ class FrameServer(Connections):
     def __init__(
         self, listeners: Sequence[socket.socket], handler: Handler, token: bytes, tls: ssl.SSLContext | None
     ) -> None:
-        super().__init__()
+        super().__init__(handler.frame)
         self.handler = handler
         self._door = Door(listeners, token, tls, self._welcome)
         self._selector.register(self._door.fileno, selectors.EVENT_READ, self._door)
@@ -60,7 +60,10 @@ class FrameServer(Connections):
                 knocked = True
             else:
                 key.data()
-        if self._look() or knocked:
+        if self._is_time:
+            self._look()
+            knocked = True
+        if knocked:
             self._door.attend()
 
     def close(self) -> None:
@@ -79,9 +82,6 @@ class FrameServer(Connections):
         self.send(peer, Kind.WELCOME, {})
         if peer.read_ahead:
             self._serve(peer, selectors.EVENT_READ)
-
-    def _received(self, peer: Peer, frame: Frame) -> None:
-        self.handler.frame(peer, frame)
 
     def _refused(self, peer: Peer, reason: str, defect: Exception | None = None) -> None:
         log.log(logging.ERROR if defect else logging.WARNING, "refused %s: %s", peer, reason, exc_info=defect)
