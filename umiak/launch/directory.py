@@ -8,7 +8,7 @@ from pathlib import Path
 
 from umiak import ownership
 from umiak.trainer import checkpoint
-from umiak.worker.attempt import at_once
+from umiak.worker.attempt import at_once, checkpoint_name
 from umiak.worker.places import Places
 
 
@@ -26,8 +26,7 @@ class LocalDirectory:
     def select(self, generation: int) -> Future[str | None]:
         def select() -> str | None:
             ownership.check(self.out, generation)
-            found = checkpoint.select(self.out)
-            return None if found is None else found.name
+            return checkpoint_name(self.out)
 
         return at_once(select)
 

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umiak import logs
 from umiak.errors import InputError, UmiakError
@@ -33,6 +33,9 @@ from umiak.worker.roster import Rules
 from umiak.worker.supervisor import WorkerPlan
 from umiak.worker.supervisor import main as supervise
 
+if TYPE_CHECKING:
+    from umiak.launch.directory import LocalDirectory
+
 OnEvent = Callable[[dict[str, Any]], None]
 ENDING_SECONDS = 10.0
 LOOK_SECONDS = 0.25
@@ -40,6 +43,7 @@ LOOK_SECONDS = 0.25
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
     """Train to the end and return 0. Raises what went wrong, with its exit code."""
+    from umiak.launch.directory import LocalDirectory
     from umiak.trainer import output
     from umiak.trainer.snapshot import check_start
 
@@ -54,8 +58,10 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     output.decide(settings)
     output.make(out)
     with claimed(out):
-        output.carry_out(output.decide(settings), lambda text: on_event({"event": "note", "text": text}))
-        return _train(settings, on_event, loaded, begun)
+        preparation = output.decide(settings)
+        directory = LocalDirectory(out)
+        output.carry_out(preparation, lambda text: on_event({"event": "note", "text": text}))
+        return _train(settings, directory, on_event, loaded, begun)
 
 
 def _loaded(settings: Settings) -> Loaded:
@@ -71,7 +77,8 @@ def _loaded(settings: Settings) -> Loaded:
     return config_of(find(settings.init_model_path), None, settings.config_args, settings)
 
 
-def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
+def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
+    logs.setup(directory.out / "job.log", queued=True)
     settings = dataclasses.replace(settings, seed=_seed(settings))
     last = {"snapshot": ""}
 
@@ -81,22 +88,23 @@ def _train(settings: Settings, on_event: OnEvent, loaded: Loaded, begun: float) 
         on_event(event)
 
     if settings.local:
-        _alone(settings, loaded, note)
+        _alone(settings, directory, loaded, note)
     else:
-        _together(settings, loaded, note)
+        _together(settings, directory, loaded, note)
     on_event(conclude(settings.save_dir, loaded, time.monotonic() - begun, last["snapshot"]))
     return 0
 
 
-def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.launch.directory import LocalDirectory
-    from umiak.trainer import checkpoint
+def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
     from umiak.trainer.job import Stopped
     from umiak.trainer.run import Assignment, run
 
-    directory = LocalDirectory(settings.save_dir)
-    named = checkpoint.select(settings.save_dir)
-    assignment = Assignment(out=settings.save_dir, generation=directory.generation, checkpoint=named)
+    named = directory.select(directory.generation).result()
+    assignment = Assignment(
+        out=directory.out,
+        generation=directory.generation,
+        checkpoint=directory.out / "checkpoints" / named if named else None,
+    )
     stream = logs.setup(settings.save_dir / "node_0" / "train.log")
     with _stopping() as stop:
         try:
@@ -105,12 +113,8 @@ def _alone(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
             raise Stopped(f"{error}; go on with --resume") from None
 
 
-def _together(settings: Settings, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.launch.directory import LocalDirectory
-
+def _together(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
     warm_up()
-    logs.setup(settings.save_dir / "job.log", queued=True)
-    directory = LocalDirectory(settings.save_dir)
     with socket_directory() as rundir:
         plans = plan_workers(settings, rundir, secrets.token_hex(16))
         trainers = [plan.trainer is not None for plan in plans]

@@ -6,6 +6,7 @@ Everything here may hang with the volume; umiak/pod/keeper.py calls it in a thre
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -99,13 +100,19 @@ class Claim:
         write_json(self.out / FILE, self.entry.to_json())
 
     def look(self) -> None:
-        """Show that we are here; a ReplacedError if another has taken over."""
-        ownership.check(self.out, self.generation)
+        """Show that we are here; a ReplacedError if another has taken over.
+
+        What an NFS client reads of an opened file is never old, unlike the list of generations.
+        """
         path = self.out / FILE
-        try:
-            patiently(lambda: os.utime(path), path, "touch")
-        except FileNotFoundError:
+        found = read(self.out)
+        if found is None:
             self.note()
+        elif found.owner != self.entry.owner:
+            raise ReplacedError(f"another pod has taken over {self.out}: this one was given up for lost")
+        else:
+            with contextlib.suppress(FileNotFoundError):  # the next look writes it again
+                patiently(lambda: os.utime(path), path, "touch")
 
 
 def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float], None] = time.sleep) -> Claim:

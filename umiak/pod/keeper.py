@@ -14,9 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from umiak import ownership
 from umiak.errors import UmiakError
 from umiak.pod.claim import LOOK_SECONDS, Claim
-from umiak.trainer import checkpoint
+from umiak.worker.attempt import checkpoint_name
 from umiak.worker.places import Places
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ class Keeper:
         """`take` claims the directory; `claimed` says how that went. Nothing else may be asked before, or without a claim."""
         self.claimed: Future[Claim] = Future()
         self._claim: Claim
-        self._error: UmiakError | None = None
+        self._error: Exception | None = None
         self._places: Places | None = None
         """What is to be written down."""
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -42,9 +43,8 @@ class Keeper:
     def select(self, generation: int) -> Future[str | None]:
         def select() -> str | None:
             self._write_places()
-            self._claim.look()
-            found = checkpoint.select(self._claim.out)
-            return None if found is None else found.name
+            ownership.check(self._claim.out, generation)
+            return checkpoint_name(self._claim.out)
 
         return self._ask(select)
 
@@ -97,7 +97,7 @@ class Keeper:
             try:
                 self._write_places()
                 self._claim.look()
-            except UmiakError as error:
+            except Exception as error:
                 self._error = error
 
     def _write_places(self) -> None:

@@ -20,7 +20,8 @@ from umiak.errors import InputError, RetryError
 from umiak.wire import knock
 
 PROBE_SECONDS = 10
-VANISHED_SECONDS = 60
+VANISHED_SECONDS = 180
+"""A peer that takes no bytes for so long is gone. It is longer than a volume may hang: whoever waits for one reads nothing."""
 PATIENCE_SECONDS = 3.0
 SEND_BUFFER = 4 << 20
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
@@ -151,7 +152,7 @@ def connect(address: Address, tls: ssl.SSLContext | None, seconds: float, token:
 
 
 def tune(sock: socket.socket) -> None:
-    """Small frames leave at once; a machine that vanished is noticed in a minute, however long a round may take."""
+    """Small frames leave at once; a machine that vanished is noticed in minutes, however long a round may take."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     limits = {"TCP_KEEPIDLE": PROBE_SECONDS, "TCP_KEEPINTVL": PROBE_SECONDS}

@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from umiak.errors import ReplacedError, UmiakError
+from umiak.trainer import checkpoint
 from umiak.worker.places import Places
 
 T = TypeVar("T")
@@ -89,6 +91,11 @@ class Asked:
         if error is not None:
             log.warning("%s; the training is done all the same", error)
         return True
+
+
+def checkpoint_name(out: Path) -> str | None:
+    found = checkpoint.select(out)
+    return None if found is None else found.name
 
 
 def at_once(work: Callable[[], T]) -> Future[T]:

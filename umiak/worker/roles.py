@@ -142,9 +142,10 @@ def claim_output(settings: Settings, assignment: Assignment) -> Assignment:
     from umiak.trainer import checkpoint, output
 
     if assignment.trainer == 0:
-        output.carry_out(output.decide(settings), log.warning)
+        preparation = output.decide(settings)
         output.make(settings.save_dir)
         assignment = replace(assignment, generation=ownership.seize(settings.save_dir, secrets.token_hex(8)))
+        output.carry_out(preparation, log.warning)
         checkpoint.remove_unfinished(settings.save_dir)
     found = checkpoint.select(settings.save_dir, settings.resume_round) if settings.resume else None
     if settings.resume and found is None:
