@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +16,8 @@ import pytest
 
 from umiak import ownership
 from umiak.errors import InputError, ReplacedError, RetryError
-from umiak.pod import claim, environment, report
+from umiak.pod import claim, environment, lead, report
+from umiak.pod.lead import Lead
 from umiak.pod.report import Outcome
 from umiak.spec.settings import Settings
 
@@ -203,3 +207,36 @@ def test_who_only_failed_because_of_another_says_so() -> None:
     assert not other["first"] and other["because_of"] == 2
     assert own["first"] and "because_of" not in own
     assert other["log"] == own["log"] == "its last lines"
+
+
+@pytest.fixture
+def coordinators(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lead]:
+    """The process of a coordinator that does nothing until it is killed."""
+    monkeypatch.setattr(lead, "_main", lambda *_: signal.pause())
+    started = Lead(environment.read(GIVEN), "a")
+    yield started
+    started.wait(0)
+
+
+def lose(coordinators: Lead, round_id: int) -> None:
+    pid = coordinators.pid
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while coordinators.pid == pid:
+        assert time.monotonic() < deadline
+        coordinators.watch(round_id)
+
+
+def test_a_coordinator_may_be_lost_again_and_again_as_long_as_the_job_gets_on(coordinators: Lead) -> None:
+    for round_id in range(0, 120, 10):
+        lose(coordinators, round_id)
+        assert coordinators.error is None, "the limit was reached in spite of progress"
+        coordinators.watch(round_id, committed=round_id + 5)
+
+
+def test_a_coordinator_that_is_lost_without_progress_ends_the_pod(coordinators: Lead) -> None:
+    for _ in range(lead.STARTS):
+        assert coordinators.error is None
+        lose(coordinators, 7)
+        coordinators.watch(7, committed=6)
+    assert coordinators.error is not None

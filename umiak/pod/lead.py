@@ -61,7 +61,7 @@ class Lead:
         os.close(lifeline)
         os.close(last_words)
 
-    def watch(self, round_id: int = -1, committed: int = -1) -> None:
+    def watch(self, round_id: int, committed: int = -1) -> None:
         """Start it again if it was killed, or ended while somebody still waits for its word.
 
         It may be lost any number of times as long as checkpoints are `committed` past the round where it was lost last.

@@ -94,6 +94,8 @@ class Pod:
         self._may_leave = True
         self._said = False
         self._doing = ""
+        self._round = -1
+        """The last round that was reported here, whoever coordinated it."""
         self._begun = time.monotonic()
         self._supervisor: Supervisor | None = None
 
@@ -204,7 +206,7 @@ class Pod:
         if self.env.index and self._is_done():
             raise Over(Outcome(0))
         if self.lead is not None:
-            self.lead.watch()
+            self.lead.watch(self._round)
             if isinstance(error := self.lead.error, ReplacedError):
                 raise Over(Outcome(error.exit_code, str(error), because_of=-1))
             if error is not None:
@@ -290,7 +292,8 @@ class Pod:
         """Between two looks at the worker's processes."""
         self._reap()
         if self.lead is not None:
-            self.lead.watch(supervisor.round, supervisor.committed)
+            self._round = max(self._round, supervisor.round)
+            self.lead.watch(self._round, supervisor.committed)
         if self._told_at is None:
             return
         if not self._said:
