@@ -139,6 +139,11 @@ def test_who_logs_is_not_held_up_by_a_volume_that_hangs_and_what_did_not_fit_is_
     logs.flush(0.2)
     assert time.monotonic() - begun < 5
     assert "lines were lost here" in read_until(reader, "lost here")
+    reached = threading.Thread(target=logs.flush, args=(20.0,))
+    reached.start()
+    while reached.is_alive():
+        with contextlib.suppress(BlockingIOError):
+            os.read(reader, 1 << 16)
     log.info("heard again")
     read_until(reader, "heard again")
 
