@@ -18,11 +18,11 @@ from tests.processes import TINY
 from tests.processes import umiak as umiak_command
 from tests.trainers import BOTH, Server, server, train
 from umiak.data import Columns, Shard, batch_provider
+from umiak.parameterfile import read_parameter
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.load import load as load_config
 from umiak.spec.optim import Optimizer, ParamOptions, PassManual, Poly, Schedule
 from umiak.trainer.job import mix
-from umiak.trainer.snapshot import read_parameter
 
 SEED, VOCAB, DIM, BATCH, TRAINERS, PASSES = 1, 12, 4, 10, 3, 2
 SAMPLES = 4 * TRAINERS * BATCH + 7  # the last round of a pass is a short one

@@ -61,7 +61,7 @@ def read_parts(path: Path, count: int, piece: Piece | None, line: int = 1) -> It
         raise DamagedError(f"{path} is damaged, or was changed: its checksum is not the one that was written")
 
 
-def read_parameter(path: Path, count: int, piece: Piece | None) -> np.ndarray:
+def read_parameter(path: Path, count: int, piece: Piece | None = None) -> np.ndarray:
     values, at = np.empty(count, np.float32), 0
     for part in read_parts(path, count, piece):
         values[at : at + part.size] = part
