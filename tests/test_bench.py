@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -231,6 +232,14 @@ def test_a_whole_bench_writes_its_figures_and_a_plot(tmp_path: Path, capsys: pyt
     assert all(entry["samples_per_s"] > 0 and entry["runs"] == 1 for entry in found)
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert "wire-trips" in capsys.readouterr().out
+
+
+def test_a_member_is_served_while_strangers_knock(capsys: pytest.CaptureFixture[str]) -> None:
+    """How much of its rate it keeps is for a quiet machine to say; here, that the strangers come and are no obstacle."""
+    assert cli(["bench", "strangers", "--seconds=0.2", "--rounds=1"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("strangers")]
+    assert [line.split()[1] for line in lines] == ["limit", "umiak"]
+    assert all(re.search(r"round trips/s beside [1-9]\d+ strangers/s", line) for line in lines)
 
 
 def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
