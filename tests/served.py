@@ -26,12 +26,14 @@ class Echo:
 
     def __init__(self) -> None:
         self.server: FrameServer
+        self.admitted: list[Member] = []
 
     def attach(self, server: FrameServer) -> None:
         self.server = server
 
     def admit(self, peer: Peer, member: Member) -> None:
         assert member.job == JOB
+        self.admitted.append(member)
 
     def frame(self, peer: Peer, frame: Frame) -> None:
         self.server.send(peer, Kind.NOTE, {}, [frame.body.copy()])

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.processes import umiak
+from tests.served import JOB, TOKEN, Echo, served
 from umiak.errors import InputError, RetryError
-from umiak.wire import credentials
+from umiak.wire import credentials, hello
+from umiak.wire.hello import Member
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +236,16 @@ def test_certificates_that_end_soon_are_warned_of(
         credentials.write(tmp_path, 1, overwrite=True)
         credentials.client_context(tmp_path / "worker-0")
         assert ("have new certificates before then" in caplog.text) is warned
+
+
+def test_a_member_that_poses_as_another_is_told_nothing(job: Path) -> None:
+    """Worker 1 at the coordinator's address: it has a certificate of the job, but not worker 0's."""
+    heard = Echo()
+    with served(heard, tls=credentials.server_context(job / "worker-1")) as server:
+        me, tls = Member(JOB, 0, "worker", 2, 3), credentials.client_context(job / "worker-2")
+        with pytest.raises(InputError, match="shows the certificate of worker 1 where worker 0 should be"):
+            hello.join(server.address, me, TOKEN, tls, 5.0, worker=0)
+        assert not heard.admitted, "it has heard who we are"
+        for worker in (1, None):
+            hello.join(server.address, me, TOKEN, tls, 5.0, worker=worker).close()
+        assert heard.admitted == [me, me]

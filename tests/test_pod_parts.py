@@ -96,6 +96,16 @@ def test_who_has_lost_an_output_directory_to_another_notices_and_writes_nothing(
     assert (tmp_path / "out" / claim.FILE).read_bytes() == written
 
 
+def test_job_json_that_a_replaced_owner_wrote_late_is_corrected(tmp_path: Path) -> None:
+    """It was frozen between its look and its write."""
+    late = claim.take(settings(tmp_path), "job", "a", never)
+    owner = claim.take(settings(tmp_path), "job", "b", lambda seconds: None)
+    (tmp_path / "out" / claim.FILE).write_text(json.dumps(late.entry.to_json()))
+    owner.look()
+    found = claim.read(tmp_path / "out")
+    assert found is not None and found == owner.entry
+
+
 def test_a_coordinator_in_a_pod_that_was_replaced_does_not_take_the_directory_back(tmp_path: Path) -> None:
     """Its pod wakes up, finds its coordinator silent and starts another."""
     claim.take(settings(tmp_path), "job", "frozen", never)
