@@ -32,6 +32,7 @@ from umiak.spec.config import Config, Shard
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad
 from umiak.spec.settings import Settings
+from umiak.trainer import checkpoint
 
 HOME = Path(".cache/bench")
 WORKERS, DIM, SAMPLES, FEATURES = 3, 16, 2048, 26
@@ -203,8 +204,7 @@ def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
         if now - began > LIMIT_SECONDS:
             raise RetryError(f"the table is not full after {LIMIT_SECONDS:.0f} s: give fewer --rows")
         rounds = len(source.times())
-        unfinished = [path for path in settings.save_dir.glob("checkpoints/round-*") if _is_new(path, source.filling)]
-        if unfinished and not asked:
+        if not asked and any(each.round >= source.filling for each in checkpoint.stored(settings.save_dir)):
             asked.append(now)
         if event["event"] == "checkpoint" and event["round"] >= source.filling and asked and not wrote:
             wrote.append(now - asked[0])
@@ -219,10 +219,6 @@ def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
 
     _train(settings, source, look)
     return wrote[0]
-
-
-def _is_new(path: Path, filling: int) -> bool:
-    return int(path.name.rpartition("-")[2]) >= filling
 
 
 def _restore(settings: Settings, rows: int, say: Say) -> float:
