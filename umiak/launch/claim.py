@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from umiak.errors import InputError
+from umiak.files import disk_error, patiently
 
 LEFTOVER_SECONDS = 10.0
 
@@ -19,13 +20,14 @@ LEFTOVER_SECONDS = 10.0
 def claimed(out: Path) -> Iterator[None]:
     """Keep others out of an output directory. Every process of the job holds the lock: it outlives a killed launcher by as
     long as they do, and a new one waits for that."""
+    path = out / ".lock"
     try:
-        lock = (out / ".lock").open("a+")
-    except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}; choose another --out") from None
+        lock = patiently(lambda: path.open("a+"), path, "write")
+    except FileNotFoundError as error:
+        raise disk_error(error, path) from None
     with lock:
         deadline = time.monotonic() + LEFTOVER_SECONDS
-        while not _locked(lock):
+        while not patiently(lambda: _locked(lock), path, "lock"):
             lock.seek(0)
             launcher = lock.read().strip()
             if _runs(launcher) or time.monotonic() > deadline:
@@ -34,10 +36,15 @@ def claimed(out: Path) -> Iterator[None]:
                     "wait for it, or choose another --out"
                 )
             time.sleep(0.1)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+        patiently(lambda: _sign(lock), path, "write")
         yield
+
+
+def _sign(lock: TextIO) -> None:
+    lock.seek(0)
+    lock.truncate()
+    lock.write(str(os.getpid()))
+    lock.flush()
 
 
 def _locked(lock: TextIO) -> bool:

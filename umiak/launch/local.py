@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from umiak import logs
 from umiak.errors import InputError, UmiakError
-from umiak.files import write_json
+from umiak.files import exists, read_bytes, write_json
 from umiak.launch.claim import claimed
 from umiak.launch.plan import JOB, plan_workers
 from umiak.spec.load import Loaded, load, settled
@@ -225,8 +225,8 @@ def _seed(settings: Settings) -> int:
     """The seed of a run: what was given, what the run that goes on had, or one from the clock."""
     path = settings.save_dir / "run.json"
     seed = settings.seed
-    if seed == 0 and settings.resume and path.exists():
-        seed = int(json.loads(path.read_text())["seed"])
+    if seed == 0 and settings.resume and exists(path):
+        seed = int(json.loads(read_bytes(path))["seed"])
     seed = seed or time.time_ns() % (1 << 31)
     write_json(path, {"seed": seed, "workers": settings.workers})
     return seed
