@@ -411,3 +411,11 @@ def test_nothing_that_arrives_is_ever_unpickled_or_executed(package: str) -> Non
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 assert called not in ("eval", "exec", "torch.load", "np.load", "numpy.load"), f"{path} calls {called}"
+
+
+def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_wants() -> None:
+    """One that restores from a volume which hangs is waited for; a coordinator that is frozen is not, for long."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = Address("127.0.0.1", silent.getsockname()[1])
+        with pytest.raises(RetryError, match="before it said anything"):
+            hello.join(address, hello.Member("here", 0, "worker", 0, 1), TOKEN, None, 5.0, answer_seconds=0.1)

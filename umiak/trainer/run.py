@@ -31,6 +31,8 @@ from umiak.wire.address import Address
 from umiak.wire.hello import Member
 
 CONNECT_SECONDS = 60.0
+SUPERVISED_SECONDS = 180.0
+"""A server that restores from a volume which hangs answers nobody. Where somebody supervises it, nobody else need give it up."""
 TRIM_THRESHOLD, MMAP_MAX = -1, -4
 """Names of settings in mallopt(3)."""
 KEPT_BYTES = 1 << 30
@@ -201,7 +203,11 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Plac
     with contextlib.ExitStack() as channels:
         for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
             context = None if address.is_unix else tls
-            channel = hello.join(address, member, token, context, CONNECT_SECONDS, service.worker)
+            if service.worker is None:
+                channel = hello.join(address, member, token, context, CONNECT_SECONDS)
+            else:
+                patience = SUPERVISED_SECONDS
+                channel = hello.join(address, member, token, context, patience, service.worker, answer_seconds=patience)
             channels.callback(channel.close)
             log.info("pserver %d %s", index, address)
             placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))

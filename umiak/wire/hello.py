@@ -101,6 +101,7 @@ def join(
     tls: ssl.SSLContext | None,
     seconds: float,
     worker: int | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
 ) -> Channel:
     """Connect and greet. A refusal is raised with the server's reason.
 
@@ -109,7 +110,7 @@ def join(
     channel = Channel(connect(address, tls, seconds, token), str(address))
     try:
         _recognise(channel, worker)
-        channel.sock.settimeout(ANSWER_SECONDS)
+        channel.sock.settimeout(answer_seconds)
         _greet(channel, member, token)
         channel.sock.settimeout(None)
     except BaseException:

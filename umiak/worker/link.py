@@ -32,7 +32,8 @@ def join(plan: WorkerPlan, tls: ssl.SSLContext | None, seconds: float) -> Channe
     """Connect to the coordinator. A peer that stops in the middle of a frame is not waited for long."""
     member = Member(plan.job, 0, "worker", plan.index, plan.workers, plan.incarnation)
     address, token = Address.parse(plan.coordinator), plan.token.encode()
-    channel = hello.join(address, member, token, tls, seconds, worker=COORDINATOR)
+    # A coordinator waits for nothing: one that does not answer is frozen, and its name may lead to another by now.
+    channel = hello.join(address, member, token, tls, seconds, COORDINATOR, answer_seconds=SILENCE_SECONDS)
     channel.sock.settimeout(SILENCE_SECONDS)
     return channel
 
