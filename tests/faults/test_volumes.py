@@ -75,6 +75,7 @@ def test_a_volume_that_cannot_be_written_for_seconds_ends_no_job(
     with volume.error(name, WRITING):
         time.sleep(FAULT_SECONDS)
     assert pods.wait() == [0] * WORKERS
+    assert restarts(pods) == []
     assert snapshot_bytes(pods.out) == undisturbed
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from umiak import logs
-from umiak.files import append, atomic, read_bytes
+from umiak.files import append, atomic, is_mendable, read_bytes
 from umiak.trainer.totals import Totals
 
 REPORT_SECONDS = 0.5
@@ -77,6 +77,15 @@ class Recorder:
             self._last = time.monotonic()
             self.report({"event": "alive"})
 
+    def _dot(self, text: str) -> None:
+        """Straight into the log, between its lines. A volume that fails for a moment ends no training for a dot."""
+        if self.dots and self.dot_period:
+            try:
+                self.dots.write(text)
+            except OSError as error:
+                if is_mendable(error):
+                    raise
+
     def begin_pass(self, totals: Totals) -> None:
         self._begun = time.monotonic()
         self._before = totals.vector.copy()
@@ -86,8 +95,8 @@ class Recorder:
     ) -> None:
         """After a round: `cost` is its mean over all trainers, `totals` and `batch` are this trainer's own."""
         self._samples += samples
-        if batch_ended and self.dots and self.dot_period and batch % self.dot_period == 0:
-            self.dots.write(".")
+        if batch_ended and self.dot_period and batch % self.dot_period == 0:
+            self._dot(".")
         due = batch_ended and self.log_period and batch % self.log_period == 0
         if due:
             self._log_batch(batch, totals)
@@ -104,8 +113,7 @@ class Recorder:
     def _log_batch(self, batch: int, totals: Totals) -> None:
         average, current = totals.values(), totals.since(self._before)
         self._before = totals.vector.copy()
-        if self.dots and self.dot_period:
-            self.dots.write("\n")
+        self._dot("\n")
         log.info(
             logs.batch_line(batch, totals.samples, average.pop("cost"), current.pop("cost"), average, current),
         )
@@ -115,8 +123,7 @@ class Recorder:
     ) -> None:
         """`totals` and `tested` are this trainer's own; the event holds the values of all."""
         own = totals.values() or {"cost": 0.0}
-        if self.dots and self.dot_period:
-            self.dots.write("\n")
+        self._dot("\n")
         for name, stats in event.get("tables", {}).items():
             log.info(logs.table_line(name, stats))
         log.info(logs.pass_line(event["pass"], batch, totals.samples, own.pop("cost"), own))

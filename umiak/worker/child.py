@@ -122,7 +122,8 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
         log.exception("the trainer failed")
         if is_of_volume(error):
             told = disk_error(error, Path(error.filename or log_file))
-            code, message, kind = told.exit_code, str(told), type(told).__name__
+            # Its kind is not told: nobody was patient about this file yet, so a restart may be all it needs.
+            code, message = told.exit_code, str(told)
     finally:
         with contextlib.suppress(OSError):
             _send(reports, {"event": "ended", "message": message, "kind": kind})
