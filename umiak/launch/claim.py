@@ -25,7 +25,7 @@ def claimed(out: Path) -> Iterator[None]:
         lock = patiently(lambda: path.open("a+"), path, "write")
     except FileNotFoundError as error:
         raise disk_error(error, path) from None
-    with lock:
+    try:
         deadline = time.monotonic() + LEFTOVER_SECONDS
         while not patiently(lambda: _locked(lock), path, "lock"):
             lock.seek(0)
@@ -38,6 +38,9 @@ def claimed(out: Path) -> Iterator[None]:
             time.sleep(0.1)
         patiently(lambda: _sign(lock), path, "write")
         yield
+    finally:
+        with contextlib.suppress(OSError):  # it is let go all the same
+            lock.close()
 
 
 def _sign(lock: TextIO) -> None:
