@@ -181,7 +181,7 @@ def advice(out: Path, unreadable: Path | None = None) -> str:
     number = older[-1].round if older else "N"
     return (
         f"nothing was changed; to go on from the older checkpoint {which}instead, add --resume --resume_round {number} to "
-        f"umiak train (in a cluster, --resume_round={number} to args in job.yaml)"
+        f"umiak train (in a cluster, --resume_round={number} to flags in job.yaml)"
     )
 
 
