@@ -62,6 +62,8 @@ class Role:
                 stderr=log,
                 cwd=cwd,
                 env={**os.environ, "XDG_CONFIG_HOME": str(cwd), "UMIAK_TEST_PAUSE": str(pause), **environment},
+                # A shell that runs the tests in the background has all their processes ignore Ctrl-C.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def end(self, code: int, seconds: float = 60) -> str:
