@@ -22,7 +22,13 @@ def start(*words: str | Path, pause: float = 0.0, **environment: str) -> subproc
         text=True,
         env={**os.environ, "UMIAK_TEST_PAUSE": str(pause), **environment},
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
+
+
+def hear_interrupts() -> None:
+    """A shell that runs the tests in the background has all their processes ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def umiak(*words: str | Path, pause: float = 0.0, code: int = 0, timeout: float = 120, **environment: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import TINY, kill_tree, snapshot_bytes, umiak
+from tests.processes import TINY, hear_interrupts, kill_tree, snapshot_bytes, umiak
 from umiak.errors import InputError, UmiakError
 from umiak.spec.flags import parse
 from umiak.wire import hello
@@ -62,8 +62,7 @@ class Role:
                 stderr=log,
                 cwd=cwd,
                 env={**os.environ, "XDG_CONFIG_HOME": str(cwd), "UMIAK_TEST_PAUSE": str(pause), **environment},
-                # A shell that runs the tests in the background has all their processes ignore Ctrl-C.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=hear_interrupts,
             )
 
     def end(self, code: int, seconds: float = 60) -> str:

@@ -24,12 +24,16 @@ from tests.processes import TINY, snapshot_bytes, umiak
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take longest come first: with several processes, none of them is left with a long one at the end."""
     longest = (
+        "test_job_outages",
+        "test_volume_lost",
         "test_whole_way",
         "test_tutorial",
         "test_job_client",
-        "test_job_outages",
+        "test_volume_stalls",
+        "test_processes",
         "test_job_partitions",
         "test_job_recovery",
+        "test_volume_errors",
         "test_data_output",
         "test_job_others",
     )
