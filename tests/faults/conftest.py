@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.faulty import FaultyVolume, faulty_volume
+from tests.pods import Pods, job
 from tests.processes import TINY, snapshot_bytes, umiak
 
 PASSES = 3
@@ -21,6 +22,13 @@ FLAGS = (f"--passes={PASSES}", "--checkpoint_minutes=0.02", "--log_period=5")
 def volume(tmp_path: Path) -> Iterator[FaultyVolume]:
     with faulty_volume(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def pods(tmp_path: Path, volume: FaultyVolume) -> Iterator[Pods]:
+    """A job whose output is on that volume."""
+    with job(tmp_path, WORKERS, *FLAGS, pause=0.1) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

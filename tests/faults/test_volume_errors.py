@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import FLAGS, WORKERS
+from tests.faults.conftest import WORKERS
 from tests.faults.faulty import FaultyVolume
 from tests.faults.volume import READING, WRITING
 from tests.faults.volume_jobs import first_round_after_restart, kill_a_trainer, local_job, restarts
-from tests.pods import Pods, job
+from tests.pods import Pods
 from tests.processes import kill_tree, snapshot_bytes, start, wait_for
 
 FAULT_SECONDS = 5.0
-
-
-@pytest.fixture
-def pods(tmp_path: Path, volume: FaultyVolume) -> Iterator[Pods]:
-    with job(tmp_path, WORKERS, *FLAGS, pause=0.1) as started:
-        yield started
 
 
 @pytest.mark.parametrize("name", ["EIO", "ESTALE"])

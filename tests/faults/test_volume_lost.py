@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import FLAGS, WORKERS
+from tests.faults.conftest import WORKERS
 from tests.faults.faulty import FaultyVolume
 from tests.faults.volume_jobs import kill_a_trainer, local_job
-from tests.pods import Pods, job
+from tests.pods import Pods
 from tests.processes import snapshot_bytes, umiak
-
-
-@pytest.fixture
-def pods(tmp_path: Path, volume: FaultyVolume) -> Iterator[Pods]:
-    with job(tmp_path, WORKERS, *FLAGS, pause=0.1) as started:
-        yield started
 
 
 @pytest.mark.timeout(300)

@@ -11,6 +11,7 @@ import selectors
 import socket
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ class Peer:
         return f"{self.member or 'a stranger'} at {self.name}"
 
 
-class Connections:
+class Connections(ABC):
     """Peers and their selector. What becomes of a refusal and an end is for the class that inherits this.
 
     `received` takes each complete frame. If it raises, that ends the peer's connection, after it has been told why.
@@ -125,13 +126,13 @@ class Connections:
         self._selector = selectors.DefaultSelector()
         self._looked = 0.0
 
+    @abstractmethod
     def _refused(self, peer: Peer, reason: str, defect: Exception | None = None) -> None:
         """A peer is about to be told why it must go."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _gone(self, peer: Peer, reason: str) -> None:
         """A connection has ended."""
-        raise NotImplementedError
 
     def _is_late(self, peer: Peer) -> bool:
         """Whether a peer must be gone once GREETING_SECONDS have passed."""
