@@ -35,7 +35,7 @@ test: check
 test-kube: setup
 	$(BIN)/python -m tests.kube build
 	$(BIN)/python -m tests.kube image
-	$(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder -o timeout=600 tests/kube tests/faults
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -o timeout=600 tests/kube tests/faults
 
 bench: setup
 	$(BIN)/umiak bench all

@@ -74,7 +74,7 @@ def test_training_goes_on_while_the_api_server_is_away(
         assert "cannot reach" in said or "refused" in said
     finally:
         cluster.start_api_server()
-    cluster.wait("three Ready nodes", lambda: all(cluster.ready().values()))
+    cluster.wait("three Ready nodes", lambda: all(cluster.ready().values()), 180)
     job.wait()
     assert _restarts(job) == restarts
     job.assert_same(expected)
