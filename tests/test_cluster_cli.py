@@ -45,6 +45,7 @@ def capsys_order(out: Path) -> list[str]:
     names = [
         "template.yaml",
         "kubernetes.yaml",
+        "policy-use.json",
         "policy-plan.json",
         "policy-deploy-network.json",
         "policy-deploy-services.json",

@@ -322,9 +322,20 @@ def test_rendered_policies_are_enough_to_validate_and_to_deploy(
     assert aws.deploy("paddle", template.text(given), person) == "CREATE_COMPLETE"
 
 
+def test_without_the_use_policy_the_one_who_deploys_is_warned_only(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = chosen(REACHABLE)
+    held = documents(given)
+    del held["use"]
+    become(aws.people.user("Deployer", *held.values()), monkeypatch)
+    (found,) = [item for item in findings(given, only="permissions") if item.level != "info"]
+    assert (found.level, found.fix) == ("warning", "attach policy-use.json, which `umiak cluster render` writes")
+
+
 def test_without_the_deploy_policies_the_plan_is_told_who_can(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
     given = chosen(REACHABLE)
-    become(aws.people.user("Reader", documents(given)["plan"]), monkeypatch)
+    become(aws.people.user("Reader", documents(given)["plan"], documents(given)["use"]), monkeypatch)
     found = findings(given, "error", only="permissions")
     assert [item.check for item in found] == ["permissions"] * 2
     assert "attach policy-deploy-network.json" in found[0].fix

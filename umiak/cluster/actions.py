@@ -1,5 +1,5 @@
-"""Which IAM actions are needed: by each AWS call this package makes, looking or changing, and by CloudFormation for each
-resource type.
+"""Which IAM actions are needed: by each AWS call this package makes, looking or changing, by daily work with a cluster, and by
+CloudFormation for each resource type.
 
 CloudFormation acts with the permissions of whoever deploys the stack. What it does for a type is what the type's own
 registry schema declares, less the features this template does not use; a test compares the two.
@@ -90,6 +90,28 @@ CHANGES: dict[tuple[str, str], str] = {
     ("s3", "ListMultipartUploads"): "s3:ListBucketMultipartUploads",
     ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
 }
+
+# Daily work with a cluster that exists. These umiak may call itself; they only look, or get a password for the registry.
+USES: dict[tuple[str, str], str] = {
+    ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
+    ("cloudformation", "GetTemplateSummary"): "cloudformation:GetTemplateSummary",
+    ("ecr", "DescribeImages"): "ecr:DescribeImages",
+    ("ecr", "DescribeRepositories"): "ecr:DescribeRepositories",
+    ("ecr", "GetAuthorizationToken"): "ecr:GetAuthorizationToken",
+    ("eks", "DescribeCluster"): "eks:DescribeCluster",
+    ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
+}
+
+# And these are behind what a user runs: a push to the registry and a pull from it (ECR user guide, "IAM permissions for pushing
+# an image"), uploads to the bucket with the AWS CLI, of any size, and reading them back.
+DAILY: tuple[str, ...] = _actions(
+    ecr=(
+        "BatchCheckLayerAvailability BatchGetImage CompleteLayerUpload GetDownloadUrlForLayer InitiateLayerUpload PutImage "
+        "UploadLayerPart"
+    ),
+    kms="Decrypt GenerateDataKey",
+    s3="AbortMultipartUpload GetBucketLocation GetObject ListBucket ListMultipartUploadParts PutObject",
+)
 
 # What deploying by hand, with `aws cloudformation deploy` and `delete-stack`, needs for the stack itself.
 STACK: tuple[str, ...] = _actions(

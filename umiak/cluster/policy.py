@@ -1,20 +1,21 @@
 """The IAM policies a cluster needs, exact: no action that nothing uses, no resource wider than a written reason.
 
-With `plan` a user validates, prices and watches; with the two `deploy` documents as well (two, because IAM limits the size
-of one), creates and removes. An administrator who deploys the rendered template by hand gives a user only the first.
+With `use` alone a user works with a cluster that exists: pushes the image, uploads data, writes a kubeconfig. With `plan` a user
+validates, prices and watches; with the two `deploy` documents as well (two, because IAM limits the size of one), creates and
+removes. An administrator who deploys the rendered template by hand gives a user only the first two.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from umiak.cluster.actions import CALLS, CHANGES, STACK, TYPES
+from umiak.cluster.actions import CALLS, CHANGES, DAILY, STACK, TYPES, USES
 from umiak.cluster.template.roles import role_name
 from umiak.cluster.template.storage import alias_name, log_group_name
-from umiak.spec.cluster import TAG, ClusterSpec, partition
+from umiak.spec.cluster import TAG, ClusterSpec, partition, suffix
 
 # IAM refuses a managed policy with more characters than this, white space not counted.
 SIZE_LIMIT = 6144
@@ -50,6 +51,7 @@ def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statem
     deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
     network = {"Look", "Stack", "Ec2", "Ec2Own", "ByKubernetes", "ByBalancers", "Roles", "PassRoles", "ServiceRoles"}
     return {
+        "use": _statements(spec, {*USES.values(), *DAILY}, "Use"),
         "plan": _statements(spec, plan, "Plan"),
         "deploy-network": tuple(item for item in deploy if item.sid.removeprefix("Deploy") in network),
         "deploy-services": tuple(item for item in deploy if item.sid.removeprefix("Deploy") not in network),
@@ -126,6 +128,17 @@ _PLACES = {
     "ssm:GetParameters": "PublicParameters",
 }
 
+# In daily work objects are written and read, through the key only by way of S3; nothing outside the cluster is looked at.
+_USE_PLACES = {
+    "ecr:DescribeRepositories": "Images",
+    "ecr:GetAuthorizationToken": "Look",
+    "kms:Decrypt": "KeyByS3",
+    "kms:GenerateDataKey": "KeyByS3",
+    "s3:GetObject": "Objects",
+    "s3:ListMultipartUploadParts": "Objects",
+    "s3:PutObject": "Objects",
+}
+
 # What Kubernetes made and `destroy` removes: it carries the tags of the controller that made it, and not ours.
 _BY_KUBERNETES = {
     "ec2:DeleteSecurityGroup": ("Ec2Own", "ByKubernetes", "ByBalancers"),
@@ -155,6 +168,8 @@ def _places(action: str, prefix: str) -> tuple[str, ...]:
     service, _, name = action.partition(":")
     if action in _BY_KUBERNETES:
         return _BY_KUBERNETES[action]
+    if prefix == "Use" and action in _USE_PLACES:
+        return (_USE_PLACES[action],)
     if service == "ec2":
         return ("Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2",)
     if action == "iam:GetRole" and prefix == "Plan":
@@ -175,6 +190,7 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
     tagging = {"StringEquals": {f"aws:RequestTag/{TAG}": name}}
     log_group = arn("logs", f"log-group:{log_group_name(name)}")
     key = _Scope((spec.kms_key_arn,)) if spec.kms_key_arn else _Scope((arn("kms", "key/*"),), tagged)
+    via_s3 = {"kms:ViaService": f"s3.{region}.{suffix(region)}"}
     services = ["eks.amazonaws.com", "eks-nodegroup.amazonaws.com", "elasticfilesystem.amazonaws.com"]
     services += ["spot.amazonaws.com"] if spec.nodes.spot else []
     roles = f"{root}:iam::{account}:role/{role_name(name, region, '*')}"
@@ -227,6 +243,7 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
         ),
         "New": _Scope(("*",), tagging, "these make what has no name yet; only what gets our tag can be made"),
         "Key": key,
+        "KeyByS3": replace(key, conditions={"StringEquals": key.conditions.get("StringEquals", {}) | via_s3}),
         "KeyAlias": _Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
         "Bucket": _Scope((f"{root}:s3:::{name}-*",)),
         "Objects": _Scope((f"{root}:s3:::{name}-*/*",)),

@@ -40,6 +40,8 @@ def text(
         "## Deploying it by hand",
         _by_hand(spec),
         "## Policies",
+        "`policy-use.json` is for daily work with a cluster that exists: push the image, upload data to the bucket, write a "
+        "kubeconfig. It lets nobody into Kubernetes: there the administrator above decides, by access entries of EKS. "
         "`policy-plan.json` is enough to validate, price and watch. Who creates and removes the stack needs the two "
         "`policy-deploy-…` as well; an administrator who does that by hand can keep them. Wildcards and their reasons:",
         _table(("statement", "why"), _reasons(built, policies)),

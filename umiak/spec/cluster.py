@@ -116,6 +116,11 @@ def partition(region: str) -> str:
     return "aws"
 
 
+def suffix(region: str) -> str:
+    """The domain of AWS's services there, as `AWS::URLSuffix` gives it."""
+    return {"aws-cn": "amazonaws.com.cn", "aws-eusc": "amazonaws.eu"}.get(partition(region), "amazonaws.com")
+
+
 @dataclass(frozen=True)
 class Kubernetes:
     version: str = field(

@@ -42,11 +42,12 @@ def check(context: Context) -> list[Finding]:
             more = f" and {len(denied) - SHOWN} more" if len(denied) > SHOWN else ""
             found.append(
                 Finding(
-                    "error",
+                    # Who makes a cluster need not be who works with it.
+                    "warning" if name == "use" else "error",
                     "permissions",
                     f"as IAM simulates it, {principal} may not do {', '.join(denied[:SHOWN])}{more}",
                     f"attach policy-{name}.json, which `umiak cluster render` writes"
-                    + ("" if name == "plan" else ", or have an administrator deploy template.yaml"),
+                    + ("" if name in ("use", "plan") else ", or have an administrator deploy template.yaml"),
                 )
             )
     return found or [Finding("info", "permissions", f"{principal} may do everything that is needed")]

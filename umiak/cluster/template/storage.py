@@ -39,7 +39,7 @@ def add(parts: Parts, net: NetworkParts) -> StorageParts:
     node_group = _node_group(parts, net)
     volume, access, mounts = _volume(parts, net, key_arn, node_group)
     parts.outputs |= {
-        "Bucket": (Ref(bucket), "Data goes in and models come out here"),
+        "Bucket": (Ref(bucket), "Data goes in here; pods of the cluster read it"),
         "ImageRepository": (GetAtt(images, "RepositoryUri"), "Where to push the training image"),
         "VolumeHandle": (
             Sub(f"${{{volume.title}}}::${{{access.title}}}"),
