@@ -51,7 +51,7 @@ class Balancers:
     def inject(self, cluster: str, *, classic: bool, region: str = "us-west-2") -> Balancer:
         """One of a Service in that cluster, with its security group and an interface in a public subnet."""
         ec2 = self.fake.client("ec2", region=region, via="eks")
-        made = self.fake.eks.clusters[cluster]["resourcesVpcConfig"]
+        made = self.fake.eks_in(region).clusters[cluster]["resourcesVpcConfig"]
         name = f"a{next(self._numbers):031x}"
         owned = {f"kubernetes.io/cluster/{cluster}": "owned"} if classic else {"elbv2.k8s.aws/cluster": cluster}
         group = ec2.create_security_group(

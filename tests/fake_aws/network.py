@@ -68,7 +68,7 @@ class Network:
         tags = self._ec2(call).tags.get(call.params["VolumeId"], {})
         for key in tags:
             owner = key.removeprefix("kubernetes.io/cluster/")
-            if owner != key and any(cluster == owner for cluster, _ in self.fake.eks.node_groups):
+            if owner != key and any(cluster == owner for cluster, _ in self.fake.eks_in(call.region).node_groups):
                 raise AwsFault("VolumeInUse", f"Volume {call.params['VolumeId']} is currently attached")
 
     def detach(self, call: Call) -> None:

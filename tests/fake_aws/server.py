@@ -80,6 +80,7 @@ class FakeAws:
         self.clock = Clock(self.speed)
         self.people = People()
         self.eks = Eks(self)
+        self._eks = {REGION: self.eks}
         self.stacks = Stacks(self)
         self.interfaces = Interfaces(self)
         self.balancers = Balancers(self)
@@ -118,6 +119,9 @@ class FakeAws:
             self._thread.join()
             self._server.server_close()
 
+    def eks_in(self, region: str) -> Eks:
+        return self._eks.setdefault(region, Eks(self))
+
     @property
     def admin(self) -> Person:
         return self.people.admin
@@ -151,9 +155,9 @@ class FakeAws:
             )
         return client
 
-    def deploy(self, name: str, body: str, person: Person | None = None) -> str:
+    def deploy(self, name: str, body: str, person: Person | None = None, region: str = REGION) -> str:
         """A stack, as an administrator makes it by hand with `aws cloudformation deploy`; its status when all is done."""
-        client = self.client("cloudformation", person)
+        client = self.client("cloudformation", person, region)
         which = {"StackName": name, "ChangeSetName": "by-hand"}
         admin = [{"ParameterKey": "AdminArn", "ParameterValue": self.admin.principal}]
         client.create_change_set(

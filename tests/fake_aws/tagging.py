@@ -90,6 +90,6 @@ class Tagging:
         logs = logs_backends[ACCOUNT][region]
         for group in logs.groups.values():
             yield group.arn, logs.tagger.get_tag_dict_for_resource(group.arn)
-        for cluster in self.fake.eks.clusters.values():
+        for cluster in self.fake.eks_in(region).clusters.values():
             if cluster.get("region") == region:
                 yield cluster.get("arn", ""), cluster.get("tags", {})
