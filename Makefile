@@ -49,10 +49,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 lock: bootstrap.lock
-	$(BIN)/uv pip compile --quiet pyproject.toml --all-extras --generate-hashes --no-header --no-emit-index-url \
-	  --python-version 3.11 --output-file requirements.lock
-	$(BIN)/uv pip compile --quiet pyproject.toml --extra s3 --constraints requirements.lock --generate-hashes --no-header \
-	  --no-emit-index-url --python-version 3.11 --output-file docker/requirements.lock
+	$(BIN)/uv pip compile --quiet pyproject.toml --all-extras --constraints bootstrap.lock --generate-hashes --no-header \
+	  --no-emit-index-url --python-version 3.11 --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet pyproject.toml --extra s3 --constraints requirements.lock --universal \
+	  --generate-hashes --no-header --no-emit-index-url --python-version 3.11 --output-file umiak/image/runtime.lock
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

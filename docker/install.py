@@ -1,4 +1,4 @@
-"""Installs what docker/requirements.lock names into this environment, every file checked against its hash.
+"""Installs what umiak/image/runtime.lock names into this environment, every file checked against its hash.
 
 With another source of torch than `lock`, torch and the CUDA libraries are left out of that and torch comes from the index
 given, in the version of the lock: checked against the SHA-256 that is given with it, else only against what the index states.
@@ -47,7 +47,7 @@ def main(source: str, sha256: str) -> None:
         [*python, "pip", "install", "--quiet", "--no-cache-dir", "--require-hashes", "-r", str(HERE / "bootstrap.lock")]
     )
     install = [*python, "uv", "pip", "install", "--no-cache", "--compile-bytecode", "--python", sys.executable]
-    lock = HERE / "requirements.lock"
+    lock = HERE / "runtime.lock"
     if source != "lock":
         rest, version = without_torch(lock.read_text())
         lock = HERE / "without-torch.lock"

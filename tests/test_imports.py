@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "paddle_v1": {"spec", "data", "nn"},
     "cluster": {"spec"},
+    "image": {"spec"},
     "pod": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {
@@ -42,6 +43,7 @@ MAY_IMPORT = {
         "pod",
         "paddle_v1",
         "cluster",
+        "image",
         "bench",
     },
 }

@@ -52,7 +52,7 @@ def _store() -> Path:
     docker = CLONE / "docker"
     heavy: list[str | Path] = [
         CLONE / "bootstrap.lock",
-        docker / "requirements.lock",
+        CLONE / "umiak" / "image" / "runtime.lock",
         docker / "install.py",
         _heavy_stage(),
     ]
@@ -127,7 +127,11 @@ def runtime() -> Image:
     sources = sorted((CLONE / "umiak").rglob("*.py"))
     names = [str(path.relative_to(CLONE)) for path in sources]
     return build(
-        DOCKERFILE.read_text(), "umiak/runtime", CLONE, [*names, *sources, CLONE / "docker" / "umiak"], _arguments()
+        DOCKERFILE.read_text(),
+        "umiak/runtime",
+        CLONE,
+        [*names, *sources, CLONE / "umiak" / "image" / "launcher.sh"],
+        _arguments(),
     )
 
 

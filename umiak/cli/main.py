@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["pod"]:
         signal.signal(signal.SIGTERM, _leave)
-    # docker/umiak holds it back: the first process of a container would lose what comes before it has a handler.
+    # umiak/image/launcher.sh holds it back: the first process of a container would lose what comes before it has a handler.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     try:
         code = _run(words)

@@ -1,0 +1,1 @@
+"""The runtime image: put together and pushed to a registry with Python alone. The engine never imports this package."""
