@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "paddle_v1": {"spec", "data", "nn"},
     "cluster": {"spec"},
-    "image": {"spec"},
+    "image": {"spec", "pserver", "paddle_v1", "worker"},
     "pod": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
     "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {

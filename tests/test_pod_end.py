@@ -74,7 +74,7 @@ def test_a_pod_that_waits_ends_at_once_when_told(pods: Pods) -> None:
 
 
 def test_a_pod_that_is_told_to_end_while_python_starts_ends_at_once() -> None:
-    """Held back as the image's launcher does it: the kernel throws away what the first process of a container has no handler for."""
+    """Held back as in the image: the kernel throws away what the first process of a container has no handler for."""
     hold_back = partial(signal.pthread_sigmask, signal.SIG_BLOCK, [signal.SIGTERM])
     process = subprocess.Popen([sys.executable, "-m", "umiak.cli.main", "pod"], preexec_fn=hold_back)
     process.terminate()

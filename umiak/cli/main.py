@@ -24,6 +24,7 @@ VERBS = {
     "certs": "write the certificates of a job, for --tls",
     "bench": "measure speed against the limit and against other systems",
     "cluster": "plan a cluster on AWS, bring it up, remove it",
+    "image": "make the runtime image and push it to a registry",
     "job": "train on Kubernetes: submit, watch, understand, cancel",
 }
 # Called by machines, not by people, and not listed.
