@@ -1,5 +1,8 @@
 """What CloudFormation can change in place, by type and property, and how; every other change is a replacement.
 
+Which is which is said by each type's page in the CloudFormation template reference ("Update requires"). A property that only
+matters when the resource is deleted (EmptyOnDelete, PendingWindowInDays) is changed without a call.
+
 A replacement of something with a name of its own fails, as it does on AWS: two cannot have it. A change to a type that is
 not here is not modelled.
 """
@@ -98,10 +101,32 @@ def _launch_template(
     return attributes | {"LatestVersionNumber": str(made["LaunchTemplateVersion"]["VersionNumber"])}
 
 
-def _remembered(
+def _key(make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]) -> dict[str, Any]:
+    if "Tags" in what:
+        tags = [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in new["Tags"]]
+        make.client("kms").tag_resource(KeyId=physical, Tags=tags)
+    return attributes
+
+
+def _bucket(
     make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
 ) -> dict[str, Any]:
-    """CloudFormation only remembers it, for the day it deletes the resource."""
+    make.client("s3").put_bucket_tagging(Bucket=physical, Tagging={"TagSet": new["Tags"]})
+    return attributes
+
+
+def _repository(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    if "Tags" in what:
+        make.client("ecr").tag_resource(resourceArn=attributes["Arn"], tags=new["Tags"])
+    return attributes
+
+
+def _file_system(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    make.client("efs").tag_resource(ResourceId=physical, Tags=new["FileSystemTags"])
     return attributes
 
 
@@ -115,9 +140,10 @@ CHANGES: dict[str, Changes] = {
     "AWS::EC2::LaunchTemplate": Changes({"LaunchTemplateData"}, _launch_template),
     "AWS::EC2::Subnet": Changes(set(), _none),
     "AWS::EC2::VPC": Changes(set(), _none),
-    "AWS::ECR::Repository": Changes({"EmptyOnDelete"}, _remembered),
-    "AWS::EFS::FileSystem": Changes(set(), _none),
+    "AWS::ECR::Repository": Changes({"EmptyOnDelete", "Tags"}, _repository),
+    "AWS::EFS::FileSystem": Changes({"FileSystemTags"}, _file_system),
     "AWS::EKS::Cluster": Changes({"ResourcesVpcConfig", "Version"}, _cluster, "Name"),
     "AWS::EKS::Nodegroup": Changes({"ScalingConfig", "LaunchTemplate"}, _nodes, "NodegroupName"),
-    "AWS::KMS::Key": Changes({"PendingWindowInDays"}, _remembered),
+    "AWS::KMS::Key": Changes({"PendingWindowInDays", "Tags"}, _key),
+    "AWS::S3::Bucket": Changes({"Tags"}, _bucket),
 }

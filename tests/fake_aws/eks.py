@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
+from moto.ec2.models import ec2_backends
 
 from tests.fake_aws.addons import Addons
 from tests.fake_aws.calls import AwsFault, Call
@@ -206,7 +207,9 @@ class Eks(NodeGroups, Addons):
                 {"ResourceType": "volume", "Tags": [{"Key": f"kubernetes.io/cluster/{cluster}", "Value": "owned"}]}
             ],
         )
-        return str(made["VolumeId"])
+        name = str(made["VolumeId"])
+        ec2_backends[ACCOUNT][region].volumes[name].create_time = self.fake.clock.now()
+        return name
 
 
 def _checked(handler: Callable[[Call], Any], known: set[str]) -> Callable[[Call], Any]:

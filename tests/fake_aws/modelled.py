@@ -82,6 +82,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DeleteRepository": {"repositoryName", "force"},
         "DescribeRepositories": {"repositoryNames"},
         "ListTagsForResource": {"resourceArn"},
+        "TagResource": {"resourceArn", "tags"},
         "PutImage": {"repositoryName", "imageManifest", "imageTag"},
     },
     "efs": {
@@ -92,6 +93,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DeleteFileSystem": {"FileSystemId"},
         "DeleteMountTarget": {"MountTargetId"},
         "DescribeFileSystems": {"FileSystemId"},
+        "TagResource": {"ResourceId", "Tags"},
         "DescribeMountTargets": {"FileSystemId"},
     },
     "iam": {
@@ -108,6 +110,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DisableKey": {"KeyId"},
         "EnableKeyRotation": {"KeyId"},
         "GetKeyPolicy": {"KeyId", "PolicyName"},
+        "TagResource": {"KeyId", "Tags"},
         "ScheduleKeyDeletion": {"KeyId", "PendingWindowInDays"},
     },
     "logs": {
@@ -124,7 +127,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DeleteObject": {"Bucket", "Key"},
         "DeleteObjects": {"Bucket", "Delete"},
         "GetBucketTagging": {"Bucket"},
-        "ListBuckets": {"Prefix", "MaxBuckets"},
+        "ListBuckets": {"Prefix", "BucketRegion", "MaxBuckets"},
         "ListMultipartUploads": {"Bucket"},
         "ListObjectVersions": {"Bucket"},
         "PutBucketEncryption": {"Bucket", "ServerSideEncryptionConfiguration"},

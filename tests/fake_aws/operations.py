@@ -252,7 +252,7 @@ class Operations:
     def resolver(self, stack: Stack) -> templates.Resolver:
         return templates.Resolver(
             stack.region,
-            stack.parameters,
+            stack.parameters | {"AWS::StackId": stack.id},
             lambda title: stack.made[title].physical,
             lambda title, name: stack.made[title].attributes[name],
         )

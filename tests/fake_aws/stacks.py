@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.fake_aws import changing, templates
@@ -77,6 +78,7 @@ class Stacks:
             "ExecuteChangeSet": (self.execute_change_set, where),
             "GetTemplate": (self.template, ("StackName", "TemplateStage")),
             "GetTemplateSummary": (self.summary, ("StackName",)),
+            "ListStacks": (self.listed, ("StackStatusFilter", "NextToken")),
             "UpdateTerminationProtection": (self.protect, ("StackName", "EnableTerminationProtection")),
             "ValidateTemplate": (self.validate, ("TemplateBody",)),
         }
@@ -102,6 +104,27 @@ class Stacks:
                 for name, output in templates.parsed(stack.body).get("Outputs", {}).items()
             ]
         return {"Stacks": [entry]}
+
+    def listed(self, call: Call) -> dict[str, Any]:
+        """Deleted stacks are shown for 90 days (API reference of ListStacks)."""
+        self._bury()
+        wanted = call.params["StackStatusFilter"]
+        assert wanted == ["DELETE_COMPLETE"], f"a list of {wanted} is not modelled"
+        recent = self.fake.clock.now() - timedelta(days=90)
+        found = [s for s in self.gone if s.region == call.region and s.deleted and s.deleted > recent]
+        first = int(call.params.get("NextToken") or 0)
+        entries = [
+            {
+                "StackId": stack.id,
+                "StackName": stack.name,
+                "StackStatus": stack.status,
+                "CreationTime": stack.created,
+                "DeletionTime": stack.deleted,
+            }
+            for stack in found[::-1][first : first + PAGE]
+        ]
+        more = {"NextToken": str(first + PAGE)} if first + PAGE < len(found) else {}
+        return {"StackSummaries": entries} | more
 
     def describe_resources(self, call: Call) -> dict[str, Any]:
         stack = self._stack(call, gone=True)
@@ -322,14 +345,17 @@ class Stacks:
     def _stack(self, call: Call, *, gone: bool = False) -> Stack:
         """By name, or by id, which also finds (`gone`) one that was deleted."""
         wanted = call.params["StackName"]
-        for key, stack in list(self.stacks.items()):
-            if stack.status == "DELETE_COMPLETE":
-                self.gone.append(self.stacks.pop(key))
+        self._bury()
         every = [stack for (region, _), stack in self.stacks.items() if region == call.region]
         for stack in [*every, *(self.gone if gone else [])]:
             if wanted == stack.id or (wanted == stack.name and stack.status != "DELETE_COMPLETE"):
                 return stack
         raise AwsFault("ValidationError", f"Stack with id {wanted} does not exist")
+
+    def _bury(self) -> None:
+        for key, stack in [*self.stacks.items()]:
+            if stack.status == "DELETE_COMPLETE":
+                self.gone.append(self.stacks.pop(key))
 
     def _set(self, call: Call) -> ChangeSet:
         stack = self._stack(call)

@@ -92,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
 
     destroy = verbs.add_parser("destroy", help="remove it, and look for what is left")
     destroy.add_argument("--yes", action="store_true", help="do not ask")
+    destroy.add_argument(
+        "--earlier",
+        action="store_true",
+        help="also what earlier clusters of this name kept in this region, where the file says delete",
+    )
     _kubeconfig(destroy)
     _file(destroy)
     destroy.set_defaults(verb=cluster_life.destroy)

@@ -123,7 +123,7 @@ def destroy(options: argparse.Namespace) -> int:
     spec, aws = _aws(options)
     client = removing.kubeconfig_client(options.kubeconfig, _connect)
     try:
-        remains = removing.destroy(removing.Work(aws, spec, _talk(options.yes), client))
+        remains = removing.destroy(removing.Work(aws, spec, _talk(options.yes), client, options.earlier))
     except KeyboardInterrupt:
         print("not finished: `umiak cluster destroy` goes on from here", flush=True)
         raise

@@ -21,6 +21,7 @@ CALLS: dict[tuple[str, str], str] = {
     ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
     ("cloudformation", "GetTemplate"): "cloudformation:GetTemplate",
     ("cloudformation", "GetTemplateSummary"): "cloudformation:GetTemplateSummary",
+    ("cloudformation", "ListStacks"): "cloudformation:ListStacks",
     ("cloudformation", "ValidateTemplate"): "cloudformation:ValidateTemplate",
     ("ec2", "DescribeAddresses"): "ec2:DescribeAddresses",
     ("ec2", "DescribeAvailabilityZones"): "ec2:DescribeAvailabilityZones",

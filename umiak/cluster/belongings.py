@@ -1,4 +1,7 @@
-"""Everything in AWS that belongs to a cluster, found by tag and by name, whoever made it: the stack, EKS, or Kubernetes.
+"""Everything in AWS that belongs to a cluster, in its own region, whoever made it: the stack, EKS, or Kubernetes.
+
+What holds data may also be of an earlier cluster with the same name (`ownership`): it is found, and says so. What Kubernetes
+made carries the cluster's name as a tag, and counts only within our own network.
 
 One function for each kind, in the order things are removed. They ask the services themselves, which know what is there now; the
 tagging API, which knows all services but is minutes late, is asked last, for what no function here knows.
@@ -12,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.ownership import Owner
 from umiak.cluster.template.roles import JOBS, role_name
 from umiak.cluster.template.storage import log_group_name
 from umiak.spec.cluster import TAG, ClusterSpec
@@ -29,14 +33,21 @@ class Thing:
     billed: bool = True
     # What it is in or about, where that helps to find it.
     detail: str = ""
+    # Kept by an earlier cluster with the same name.
+    earlier: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
 
 
-def everything(aws: Aws, spec: ClusterSpec) -> list[Thing]:
-    found = [thing for look in LOOKS for thing in look(aws, spec)]
+def everything(aws: Aws, spec: ClusterSpec, owner: Owner) -> list[Thing]:
+    found = [thing for look in LOOKS for thing in look(aws, spec, owner)]
     return found + list(_others(aws, spec))
+
+
+def data(aws: Aws, spec: ClusterSpec, owner: Owner) -> list[Thing]:
+    """What may have outlived a cluster of this name: the owner's own and what earlier ones kept."""
+    return [thing for look in (volumes, buckets, repositories, keys) for thing in look(aws, spec, owner)]
 
 
 def _missing(ask: Callable[[], dict[str, Any]], *codes: str) -> dict[str, Any] | None:
@@ -60,9 +71,13 @@ def _filter(spec: ClusterSpec) -> list[dict[str, Any]]:
     return [{"Name": f"tag:{TAG}", "Values": [spec.name]}]
 
 
-def load_balancers(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def load_balancers(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     """Made by Kubernetes. The detail tells the two generations apart."""
-    classic = [e["LoadBalancerName"] for e in aws.pages("elb", "DescribeLoadBalancers", "LoadBalancerDescriptions")]
+    ours = {vpc.name for vpc in networks(aws, spec, owner)}
+    if not ours:
+        return
+    every = aws.pages("elb", "DescribeLoadBalancers", "LoadBalancerDescriptions")
+    classic = [entry["LoadBalancerName"] for entry in every if entry.get("VPCId") in ours]
     for names in _batched(classic, 20):
         answer = _missing(
             partial(aws.call, "elb", "DescribeTags", LoadBalancerNames=list(names)),
@@ -72,7 +87,8 @@ def load_balancers(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
         for entry in (answer or {}).get("TagDescriptions", []):
             if _by_kubernetes(_tags(entry["Tags"]), spec.name):
                 yield Thing("load balancer", entry["LoadBalancerName"], detail="classic")
-    arns = [entry["LoadBalancerArn"] for entry in aws.pages("elbv2", "DescribeLoadBalancers", "LoadBalancers")]
+    newer = aws.pages("elbv2", "DescribeLoadBalancers", "LoadBalancers")
+    arns = [entry["LoadBalancerArn"] for entry in newer if entry.get("VpcId") in ours]
     for names in _batched(arns, 20):
         answer = _missing(
             partial(aws.call, "elbv2", "DescribeTags", ResourceArns=list(names)),
@@ -88,14 +104,20 @@ def _batched(items: list[str], size: int) -> Iterator[list[str]]:
         yield items[start : start + size]
 
 
-def node_groups(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def node_groups(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
+    if not any(True for _ in cluster(aws, spec, owner)):
+        return
     answer = _missing(partial(aws.call, "eks", "ListNodegroups", clusterName=spec.name), "ResourceNotFoundException")
     for name in (answer or {}).get("nodegroups", []):
         yield Thing("node group", name)
 
 
-def nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def nodes(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
+    ours = [vpc.name for vpc in networks(aws, spec, owner)]
+    if not ours:
+        return
     filters = [
+        {"Name": "vpc-id", "Values": ours},
         {"Name": "tag:eks:cluster-name", "Values": [spec.name]},
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
     ]
@@ -104,28 +126,35 @@ def nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
             yield Thing("node", instance["InstanceId"], detail=instance["InstanceType"])
 
 
-def disks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def disks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     """Of nodes, by our tag; of Kubernetes' claims, by its own."""
     for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=_filter(spec)):
         yield Thing("disk", volume["VolumeId"], detail="of a node")
-    yield from kubernetes_disks(aws, spec)
+    yield from kubernetes_disks(aws, spec, owner)
 
 
-def kubernetes_disks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def kubernetes_disks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
+    """A disk is in no network; one that is older than the cluster is of another with the same name."""
     filters = [{"Name": "tag-key", "Values": [_OWNED.format(spec.name)]}]
     for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=filters):
-        if _by_kubernetes(_tags(volume.get("Tags", [])), spec.name):
+        if _by_kubernetes(_tags(volume.get("Tags", [])), spec.name) and owner.was_there(volume["CreateTime"]):
             yield Thing("disk", volume["VolumeId"], detail="made by Kubernetes")
 
 
-def cluster(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def cluster(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     """By its name; not one that something else made, which our tag tells."""
-    answer = _missing(partial(aws.call, "eks", "DescribeCluster", name=spec.name), "ResourceNotFoundException")
-    if answer and answer["cluster"].get("tags", {}).get(TAG) == spec.name:
+    if _control_plane(aws, spec).get("tags", {}).get(TAG) == spec.name:
         yield Thing("EKS cluster", spec.name)
 
 
-def gateways(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def _control_plane(aws: Aws, spec: ClusterSpec) -> dict[str, Any]:
+    """Of that name, whoever made it; empty when there is none."""
+    answer = _missing(partial(aws.call, "eks", "DescribeCluster", name=spec.name), "ResourceNotFoundException")
+    found: dict[str, Any] = answer["cluster"] if answer else {}
+    return found
+
+
+def gateways(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     for gateway in aws.pages("ec2", "DescribeNatGateways", "NatGateways", Filters=_filter(spec)):
         if gateway["State"] not in ("deleted", "deleting", "failed"):
             yield Thing("NAT gateway", gateway["NatGatewayId"])
@@ -133,7 +162,7 @@ def gateways(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
         yield Thing("IP address", address["PublicIp"])
 
 
-def networks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def networks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     for vpc in aws.pages("ec2", "DescribeVpcs", "Vpcs", Filters=_filter(spec)):
         yield Thing("VPC", vpc["VpcId"], billed=False)
 
@@ -155,18 +184,17 @@ def stray_groups(aws: Aws, spec: ClusterSpec, vpc: str) -> Iterator[Thing]:
             yield Thing("security group", group["GroupId"], False, group["GroupName"])
 
 
-def volumes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def volumes(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     for volume in aws.pages("efs", "DescribeFileSystems", "FileSystems"):
-        if _tags(volume.get("Tags", [])).get(TAG) == spec.name and volume["LifeCycleState"] not in (
-            "deleting",
-            "deleted",
-        ):
-            yield Thing("file system", volume["FileSystemId"])
+        name, tags = volume["FileSystemId"], _tags(volume.get("Tags", []))
+        if tags.get(TAG) == spec.name and volume["LifeCycleState"] not in ("deleting", "deleted"):
+            yield Thing("file system", name, earlier=not owner.owns(name, tags))
 
 
-def buckets(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
-    """By the beginning of its name, which CloudFormation gave it, and by our tag."""
-    for bucket in aws.pages("s3", "ListBuckets", "Buckets", Prefix=f"{spec.name}-"):
+def buckets(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
+    """By the beginning of its name, which CloudFormation gave it, and by our tag. S3 lists those of all regions."""
+    here = {"Prefix": f"{spec.name}-", "BucketRegion": spec.region}
+    for bucket in aws.pages("s3", "ListBuckets", "Buckets", **here):
         name = bucket["Name"]
         if not name.startswith(f"{spec.name}-"):
             continue
@@ -175,11 +203,12 @@ def buckets(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
             "NoSuchTagSet",
             "NoSuchBucket",
         )
-        if answer and _tags(answer["TagSet"]).get(TAG) == spec.name:
-            yield Thing("bucket", name)
+        tags = _tags(answer["TagSet"]) if answer else {}
+        if tags.get(TAG) == spec.name:
+            yield Thing("bucket", name, earlier=not owner.owns(name, tags))
 
 
-def repositories(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def repositories(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     for repository in aws.pages("ecr", "DescribeRepositories", "repositories"):
         name = repository["repositoryName"]
         if not name.startswith(f"{spec.name}-"):
@@ -188,34 +217,39 @@ def repositories(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
             partial(aws.call, "ecr", "ListTagsForResource", resourceArn=repository["repositoryArn"]),
             "RepositoryNotFoundException",
         )
-        if answer and _tags(answer["tags"]).get(TAG) == spec.name:
-            yield Thing("image repository", name)
+        tags = _tags(answer["tags"]) if answer else {}
+        if tags.get(TAG) == spec.name:
+            yield Thing("image repository", name, earlier=not owner.owns(name, tags))
 
 
-def keys(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def keys(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     """By our tag; a key that is going to be deleted counts as gone: it costs nothing any more."""
-    for arn in _tagged(aws, spec):
+    for arn, tags in _tagged(aws, spec):
         if arn.split(":")[2] != "kms":
             continue
         answer = _missing(partial(aws.call, "kms", "DescribeKey", KeyId=arn), "NotFoundException")
         if answer and answer["KeyMetadata"]["KeyState"] not in ("PendingDeletion", "PendingReplicaDeletion"):
-            yield Thing("key", answer["KeyMetadata"]["KeyId"])
+            name = answer["KeyMetadata"]["KeyId"]
+            yield Thing("key", name, earlier=not owner.owns(name, tags))
 
 
-def log_groups(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def log_groups(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     name = log_group_name(spec.name)
+    if _control_plane(aws, spec) and not any(True for _ in cluster(aws, spec, owner)):
+        # It has that name because EKS gives it, and it is not ours.
+        return
     for group in aws.pages("logs", "DescribeLogGroups", "logGroups", logGroupNamePrefix=name):
         if group["logGroupName"] == name:
             yield Thing("log group", name)
 
 
-def roles(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+def roles(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     for name in (role_name(spec.name, spec.region, job) for job in JOBS):
         if _missing(partial(aws.call, "iam", "GetRole", RoleName=name), "NoSuchEntity"):
             yield Thing("role", name, billed=False)
 
 
-LOOKS: tuple[Callable[[Aws, ClusterSpec], Iterator[Thing]], ...] = (
+LOOKS: tuple[Callable[[Aws, ClusterSpec, Owner], Iterator[Thing]], ...] = (
     load_balancers,
     node_groups,
     nodes,
@@ -244,14 +278,15 @@ _KNOWN = (
 )
 
 
-def _tagged(aws: Aws, spec: ClusterSpec) -> list[str]:
+def _tagged(aws: Aws, spec: ClusterSpec) -> list[tuple[str, dict[str, str]]]:
+    """ARNs and tags."""
     filters = [{"Key": TAG, "Values": [spec.name]}]
     found = aws.pages("resourcegroupstaggingapi", "GetResources", "ResourceTagMappingList", TagFilters=filters)
-    return [entry["ResourceARN"] for entry in found]
+    return [(entry["ResourceARN"], _tags(entry.get("Tags", []))) for entry in found]
 
 
 def _others(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
-    for arn in _tagged(aws, spec):
+    for arn, _ in _tagged(aws, spec):
         service, rest = arn.split(":")[2], arn.split(":", 5)[5]
         if not any(service == known and rest.startswith(start) for known, start in _KNOWN):
             yield Thing("resource", arn)

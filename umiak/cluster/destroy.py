@@ -1,21 +1,22 @@
 """Taking a cluster down, in an order that works, until nothing is left but what cluster.yaml says to keep.
 
 A table of steps. Each looks at what is there, removes it and waits; done again, it finds nothing to do. So whatever interrupts
-`destroy`, the same command goes on, and there is no state of our own to lose.
+`destroy`, the same command resumes it, and there is no state of our own to lose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from umiak import trusted
-from umiak.cluster import advice, belongings, kube, stacks, states, sweep, waiting
+from umiak.cluster import advice, belongings, kube, ownership, stacks, states, sweep, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.belongings import Thing
+from umiak.cluster.ownership import Owner
 from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Stack
 from umiak.cluster.talk import Talk
@@ -38,8 +39,15 @@ class Work:
     talk: Talk
     # A client for the cluster's API server, where there is a kubeconfig that works.
     connect: Callable[[], kube.Api | None]
+    # What earlier clusters of this name kept goes too.
+    earlier_too: bool = False
     # Networks of the cluster: after the stack is gone nothing else would tell which they were.
     networks: list[str] = field(default_factory=list)
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Asked once: while it is removed, the stack is the one it was at the beginning."""
+        return ownership.find(self.aws, self.spec, earlier_too=self.earlier_too)
 
     @property
     def say(self) -> Callable[[str], None]:
@@ -55,6 +63,8 @@ class Remains:
 
     kept: list[Thing]
     left: list[Thing]
+    # Not of this cluster: kept by an earlier one with the same name.
+    earlier: list[Thing] = field(default_factory=list)
 
 
 def kept_kinds(spec: ClusterSpec) -> set[str]:
@@ -63,11 +73,16 @@ def kept_kinds(spec: ClusterSpec) -> set[str]:
 
 def sorted_out(things: list[Thing], spec: ClusterSpec) -> Remains:
     kinds = kept_kinds(spec)
-    return Remains([t for t in things if t.kind in kinds], [t for t in things if t.kind not in kinds])
+    own = [t for t in things if not t.earlier]
+    return Remains(
+        [t for t in own if t.kind in kinds],
+        [t for t in own if t.kind not in kinds],
+        [t for t in things if t.earlier],
+    )
 
 
-def audit(aws: Aws, spec: ClusterSpec) -> Remains:
-    return sorted_out(belongings.everything(aws, spec), spec)
+def audit(aws: Aws, spec: ClusterSpec, owner: Owner) -> Remains:
+    return sorted_out(belongings.everything(aws, spec, owner), spec)
 
 
 def destroy(work: Work) -> Remains | None:
@@ -75,7 +90,7 @@ def destroy(work: Work) -> Remains | None:
     spec, say = work.spec, work.say
     stack = work.stack()
     refuse_foreign(spec, stack)
-    there = audit(work.aws, spec)
+    there = audit(work.aws, spec, work.owner)
     if stack is None and not there.left:
         say(f"there is nothing of {spec.name} in {spec.region} to remove")
         return there
@@ -86,7 +101,7 @@ def destroy(work: Work) -> Remains | None:
     for title, step in STEPS:
         say(f"— {title}")
         step(work)
-    return audit(work.aws, spec)
+    return audit(work.aws, spec, work.owner)
 
 
 def refuse_foreign(spec: ClusterSpec, stack: Stack | None) -> None:
@@ -101,6 +116,7 @@ def _announcement(spec: ClusterSpec, stack: Stack | None, there: Remains) -> str
     lines = [f"cluster {spec.name} in {spec.region}: stack {stack.status if stack else 'gone already'}"]
     lines += [f"  will be removed: {thing}" for thing in there.left if thing.billed]
     lines += [f"  will be kept:    {thing}" for thing in there.kept]
+    lines += [f"  not touched:     {thing}, kept by an earlier {spec.name}" for thing in there.earlier]
     return "\n".join(lines)
 
 
@@ -110,7 +126,7 @@ def unprotect(work: Work) -> None:
     if stack and stack.protected:
         aws.call("cloudformation", "UpdateTerminationProtection", StackName=stack.id, EnableTerminationProtection=False)
         work.say("termination protection of the stack is off")
-    if any(True for _ in belongings.cluster(aws, spec)):
+    if any(True for _ in belongings.cluster(aws, spec, work.owner)):
         found = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]
         if found.get("deletionProtection"):
             aws.call("eks", "UpdateClusterConfig", name=spec.name, deletionProtection=False)
@@ -131,7 +147,7 @@ def keep_data(work: Work) -> None:
     if stack is None or stack.status in ("REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS"):
         return
     template = stacks.template(work.aws, stack)
-    lost = [title for title in _lost(template, work.spec) if title in stacks.resources(work.aws, stack)]
+    lost = [title for title in _lost(template, work.spec) if title in stacks.resources(work.aws, stack.id)]
     if not lost:
         return
     if stack.status not in states.WHOLE:
@@ -186,29 +202,30 @@ def made_by_kubernetes(work: Work) -> None:
                 api.delete(where)
         except UmiakError as error:
             work.say(f"Kubernetes cannot be asked ({error}); what it made is removed in AWS")
-    sweep.load_balancers(work.aws, work.spec, work.say)
+    sweep.load_balancers(work.aws, work.spec, work.owner, work.say)
 
 
 def nodes(work: Work) -> None:
-    sweep.node_groups(work.aws, work.spec, work.say)
+    sweep.node_groups(work.aws, work.spec, work.owner, work.say)
 
 
 def disks(work: Work) -> None:
-    sweep.disks(work.aws, work.spec, work.say)
+    sweep.disks(work.aws, work.spec, work.owner, work.say)
 
 
 def strays(work: Work) -> None:
     """Interfaces and groups that keep the network from being removed."""
-    work.networks = [thing.name for thing in belongings.networks(work.aws, work.spec)]
+    work.networks = [thing.name for thing in belongings.networks(work.aws, work.spec, work.owner)]
     for vpc in work.networks:
         sweep.interfaces(work.aws, vpc, work.say)
-        sweep.groups(work.aws, work.spec, vpc, work.say)
+        sweep.groups(work.aws, work.spec, work.owner, vpc, work.say)
 
 
 def empty_bucket(work: Work) -> None:
     if work.spec.destroy.bucket == "delete":
-        for thing in belongings.buckets(work.aws, work.spec):
-            sweep.empty(work.aws, thing.name, work.say)
+        for thing in belongings.buckets(work.aws, work.spec, work.owner):
+            if not thing.earlier:
+                sweep.empty(work.aws, thing.name, work.say)
 
 
 def the_stack(work: Work) -> None:
@@ -245,7 +262,7 @@ def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:
     """On the last attempt the stack goes without what it cannot remove; the last look finds and names it."""
     if stack.status != "DELETE_FAILED":
         return ()
-    described = stacks.resources(work.aws, stack)
+    described = stacks.resources(work.aws, stack.id)
     return tuple(title for title, entry in described.items() if entry["ResourceStatus"] == "DELETE_FAILED")
 
 
@@ -253,12 +270,12 @@ def data(work: Work) -> None:
     """What cluster.yaml says to delete, where the stack was made to keep it."""
     for name in sweep.DATA:
         if getattr(work.spec.destroy, name) == "delete":
-            sweep.data(work.aws, work.spec, name, work.say)
+            sweep.data(work.aws, work.spec, work.owner, name, work.say)
 
 
 def late_logs(work: Work) -> None:
     """The last words of a control plane may have made their group again."""
-    sweep.log_group(work.aws, work.spec, work.say)
+    sweep.log_group(work.aws, work.spec, work.owner, work.say)
 
 
 STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
@@ -279,13 +296,13 @@ STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
 def clean(work: Work) -> None:
     """Only what a creation that failed has left: nothing in it was ever used, but what holds something is kept all the same."""
     stack = work.stack()
-    made = stacks.resources(work.aws, stack) if stack else {}
+    made = stacks.resources(work.aws, stack.id) if stack else {}
     for step in (unprotect, made_by_kubernetes, nodes, strays, the_stack, late_logs):
         step(work)
     for name, title in TITLES.items():
         physical = made.get(title, {}).get("PhysicalResourceId")
         look, remove = sweep.DATA[name]
-        for thing in [thing for thing in look(work.aws, work.spec) if thing.name == physical]:
+        for thing in [thing for thing in look(work.aws, work.spec, work.owner) if thing.name == physical]:
             if not holds_nothing(work.aws, thing):
                 work.say(f"kept: {thing}, with the key to it: it holds something")
                 return

@@ -102,6 +102,7 @@ _EC2_TAGGED = {
 
 # Actions that stand apart from the rest of their service.
 _PLACES = {
+    "cloudformation:ListStacks": "Look",
     "cloudformation:ValidateTemplate": "Look",
     "ecr:DescribeRepositories": "Look",
     "eks:CreateCluster": "New",

@@ -101,6 +101,11 @@ def remains(spec: ClusterSpec, found: Remains) -> str:
     if found.kept:
         lines.append("kept, as cluster.yaml says, and still paid for:")
         lines += [f"  {thing}" for thing in found.kept]
+    if found.earlier:
+        lines.append(
+            f"not touched and still paid for: kept by an earlier {spec.name} (`destroy --earlier` removes it too):"
+        )
+        lines += [f"  {thing}" for thing in found.earlier]
     if found.left:
         lines.append("still there, though it should be gone:")
         lines += [f"  {thing}{'' if thing.billed else ', not billed'}" for thing in found.left]

@@ -103,10 +103,28 @@ def template(aws: Aws, stack: Stack) -> dict[str, Any]:
     return parsed
 
 
-def resources(aws: Aws, stack: Stack) -> dict[str, dict[str, Any]]:
-    """By title: what CloudFormation says about each."""
-    answer = aws.call("cloudformation", "DescribeStackResources", StackName=stack.id)
+def resources(aws: Aws, stack: str) -> dict[str, dict[str, Any]]:
+    """By title: what CloudFormation says about each. By a stack's id also of one that was deleted, for 90 days."""
+    answer = aws.call("cloudformation", "DescribeStackResources", StackName=stack)
     return {entry["LogicalResourceId"]: entry for entry in answer["StackResources"]}
+
+
+@dataclass(frozen=True)
+class Deleted:
+    id: str
+    created: datetime
+    deleted: datetime
+
+
+def last_deleted(aws: Aws, name: str) -> Deleted | None:
+    """The stack of that name that was deleted last; CloudFormation remembers it for 90 days."""
+    summaries = aws.each("cloudformation", "ListStacks", "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"])
+    found = [
+        Deleted(entry["StackId"], entry["CreationTime"], entry["DeletionTime"])
+        for entry in summaries
+        if entry["StackName"] == name
+    ]
+    return max(found, key=lambda entry: entry.deleted, default=None)
 
 
 def change_set(aws: Aws, name: str) -> dict[str, Any] | None:

@@ -59,7 +59,7 @@ def look(aws: Aws, spec: ClusterSpec, book: PriceBook) -> Status:
     destroy.refuse_foreign(spec, stack)
     if stack is None:
         return Status(spec.name, spec.region)
-    described = {} if stack.status == "REVIEW_IN_PROGRESS" else stacks.resources(aws, stack)
+    described = {} if stack.status == "REVIEW_IN_PROGRESS" else stacks.resources(aws, stack.id)
     counts: dict[str, int] = {}
     for entry in described.values():
         counts[entry["ResourceStatus"]] = counts.get(entry["ResourceStatus"], 0) + 1

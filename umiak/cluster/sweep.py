@@ -11,6 +11,7 @@ from functools import partial
 from umiak.cluster import belongings, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.belongings import Thing
+from umiak.cluster.ownership import Owner
 from umiak.errors import RetryError
 from umiak.spec.cluster import ClusterSpec
 
@@ -75,28 +76,28 @@ def attempt(request: Callable[[], object]) -> bool:
     return True
 
 
-def load_balancers(aws: Aws, spec: ClusterSpec, say: Say) -> None:
+def load_balancers(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     def remove(thing: Thing) -> None:
         if thing.detail == "classic":
             aws.call("elb", "DeleteLoadBalancer", LoadBalancerName=thing.name)
         else:
             aws.call("elbv2", "DeleteLoadBalancer", LoadBalancerArn=thing.name)
 
-    until_gone(lambda: belongings.load_balancers(aws, spec), remove, say)
+    until_gone(lambda: belongings.load_balancers(aws, spec, owner), remove, say)
 
 
-def node_groups(aws: Aws, spec: ClusterSpec, say: Say) -> None:
+def node_groups(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     def remove(thing: Thing) -> None:
         status = aws.call("eks", "DescribeNodegroup", clusterName=spec.name, nodegroupName=thing.name)
         if status["nodegroup"]["status"] != "DELETING":
             aws.call("eks", "DeleteNodegroup", clusterName=spec.name, nodegroupName=thing.name)
 
-    until_gone(lambda: belongings.node_groups(aws, spec), remove, say)
+    until_gone(lambda: belongings.node_groups(aws, spec, owner), remove, say)
 
 
-def disks(aws: Aws, spec: ClusterSpec, say: Say) -> None:
+def disks(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     until_gone(
-        lambda: belongings.kubernetes_disks(aws, spec),
+        lambda: belongings.kubernetes_disks(aws, spec, owner),
         lambda thing: aws.call("ec2", "DeleteVolume", VolumeId=thing.name),
         say,
     )
@@ -109,9 +110,9 @@ def interfaces(aws: Aws, vpc: str, say: Say) -> None:
         attempt(partial(aws.call, "ec2", "DeleteNetworkInterface", NetworkInterfaceId=thing.name))
 
 
-def groups(aws: Aws, spec: ClusterSpec, vpc: str, say: Say) -> None:
+def groups(aws: Aws, spec: ClusterSpec, owner: Owner, vpc: str, say: Say) -> None:
     """Once. EKS's own goes with its cluster; it is here only if that failed."""
-    there = {thing.kind for thing in belongings.cluster(aws, spec)}
+    there = {thing.kind for thing in belongings.cluster(aws, spec, owner)}
     for thing in belongings.stray_groups(aws, spec, vpc):
         if "EKS cluster" in there and thing.detail.startswith("eks-cluster-sg-"):
             continue
@@ -179,7 +180,7 @@ def key(aws: Aws, thing: Thing, say: Say) -> None:
 
 
 # Field of `destroy` in cluster.yaml → (what there is of it, how one is removed). The key last: it opens the others.
-DATA: dict[str, tuple[Callable[[Aws, ClusterSpec], Iterator[Thing]], Callable[[Aws, Thing, Say], None]]] = {
+DATA: dict[str, tuple[Callable[[Aws, ClusterSpec, Owner], Iterator[Thing]], Callable[[Aws, Thing, Say], None]]] = {
     "volume": (belongings.volumes, volume),
     "bucket": (belongings.buckets, bucket),
     "images": (belongings.repositories, repository),
@@ -187,14 +188,19 @@ DATA: dict[str, tuple[Callable[[Aws, ClusterSpec], Iterator[Thing]], Callable[[A
 }
 
 
-def data(aws: Aws, spec: ClusterSpec, field: str, say: Say) -> None:
+def data(aws: Aws, spec: ClusterSpec, owner: Owner, field: str, say: Say) -> None:
+    """The owner's own; what an earlier cluster kept is not its to remove."""
     look, remove = DATA[field]
-    until_gone(lambda: look(aws, spec), lambda thing: remove(aws, thing, say), say)
+
+    def own() -> Iterator[Thing]:
+        return (thing for thing in look(aws, spec, owner) if not thing.earlier)
+
+    until_gone(own, lambda thing: remove(aws, thing, say), say)
 
 
-def log_group(aws: Aws, spec: ClusterSpec, say: Say) -> None:
+def log_group(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     until_gone(
-        lambda: belongings.log_groups(aws, spec),
+        lambda: belongings.log_groups(aws, spec, owner),
         lambda thing: aws.call("logs", "DeleteLogGroup", logGroupName=thing.name),
         say,
     )

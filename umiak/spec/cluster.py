@@ -14,6 +14,8 @@ OLDEST_KUBERNETES = (1, 35)
 MOST_ZONES = 3
 MOST_INSTANCE_TYPES = 20
 TAG = "umiak:cluster"
+# On what holds data: the id of the stack that made it. A name is used again, an id never.
+STACK_TAG = "umiak:stack"
 
 Fate = Literal["keep", "delete"]
 Nat = Literal["single", "per-zone", "none"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from troposphere import AWSObject, Sub, Tags, Template
+from troposphere import AWSObject, Ref, Sub, Tags, Template
 
-from umiak.spec.cluster import TAG, ClusterSpec
+from umiak.spec.cluster import STACK_TAG, TAG, ClusterSpec
 
 
 @dataclass
@@ -22,6 +22,13 @@ class Parts:
     def tags(self, part: str, **extra: str) -> Tags:
         """Tags by which a resource is known as ours, whoever deployed the template."""
         return Tags({TAG: self.spec.name, "Name": f"{self.spec.name}-{part}"} | extra)
+
+    def data_tags(self, part: str) -> Tags:
+        """And by which what holds data is known as this stack's, not of an earlier one with the same name.
+
+        Not on everything: a launch template with other tags is a new one, and new nodes.
+        """
+        return Tags({STACK_TAG: Ref("AWS::StackId")}) + self.tags(part)
 
     def keep_or_delete(self, resource: AWSObject, fate: str) -> Any:
         """On removal and on replacement alike: a kept resource is never deleted by surprise. Only when the creation of the

@@ -32,7 +32,7 @@ def add(parts: Parts, net: NetworkParts) -> StorageParts:
             EncryptionConfiguration=ecr.EncryptionConfiguration(EncryptionType="AES256"),
             ImageScanningConfiguration=ecr.ImageScanningConfiguration(ScanOnPush=True),
             ImageTagMutability="MUTABLE",
-            Tags=parts.tags("images"),
+            Tags=parts.data_tags("images"),
         ),
         parts.spec.destroy.images,
     )
@@ -87,7 +87,7 @@ def _key(parts: Parts) -> Any:
                 },
             ),
         ),
-        Tags=parts.tags("key"),
+        Tags=parts.data_tags("key"),
     )
     explain(
         key,
@@ -129,7 +129,7 @@ def _bucket(parts: Parts, key_arn: Any) -> Any:
                 BlockPublicAcls=True, BlockPublicPolicy=True, IgnorePublicAcls=True, RestrictPublicBuckets=True
             ),
             VersioningConfiguration=s3.VersioningConfiguration(Status="Enabled"),
-            Tags=parts.tags("bucket"),
+            Tags=parts.data_tags("bucket"),
         ),
         parts.spec.destroy.bucket,
     )
@@ -193,7 +193,7 @@ def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> t
             KmsKeyId=key_arn,
             PerformanceMode="generalPurpose",
             ThroughputMode="elastic",
-            FileSystemTags=parts.tags("volume"),
+            FileSystemTags=parts.data_tags("volume"),
         ),
         parts.spec.destroy.volume,
     )
