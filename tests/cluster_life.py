@@ -114,6 +114,22 @@ class Life:
 
         self.patch.setattr(Aws, "_prepare", counted)
 
+    def kill_past(self, operation: str, calls: int) -> None:
+        """The process is killed before its call of that number after the first of an operation."""
+        left, prepare = 0, Aws._prepare
+
+        def counted(*args: Any) -> Any:
+            nonlocal left
+            if left:
+                left -= 1
+                if left == 0:
+                    raise Killed
+            elif args[2] == operation:
+                left = calls
+            return prepare(*args)
+
+        self.patch.setattr(Aws, "_prepare", counted)
+
     def status(self) -> str | None:
         stack = self.aws.stacks.stacks.get((REGION, "paddle"))
         return None if stack is None or stack.status == "DELETE_COMPLETE" else stack.status

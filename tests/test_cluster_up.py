@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 import yaml
 
-from tests.cluster_life import Life, everything_goes, life
+from tests.cluster_life import Killed, Life, everything_goes, life
 from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
@@ -212,6 +212,43 @@ def test_unfinished_destroy_is_not_resumed_by_up(life: Life) -> None:
     assert life.status() == "DELETE_FAILED"
     assert life.up() == 2
     assert "finish it with `umiak cluster destroy`" in life.output
+
+
+@pytest.mark.parametrize(("calls", "state"), [(1, "is DELETING"), (62, "is gone")])
+def test_up_after_half_a_destroy_says_what_to_do_at_once(life: Life, calls: int, state: str) -> None:
+    """The stack is whole and its template right, but the nodes are gone or going."""
+    assert life.up() == 0, life.output
+    with life.patch.context() as patch:
+        Life(life.aws, life.directory, patch).kill_past("DeleteNodegroup", calls)
+        with pytest.raises(Killed):
+            life.destroy()
+    assert life.status() == "CREATE_COMPLETE"
+    began = life.aws.clock.seconds
+    assert life.up() == 2, life.output
+    assert state in life.output
+    assert "Run `umiak cluster destroy`" in life.output
+    assert life.aws.clock.seconds - began < 60, "it waited for nodes that never come"
+    assert life.destroy() == 0, life.output
+    assert life.up() == 0, life.output
+    life.assert_up()
+
+
+def test_nodes_scaled_by_hand_are_not_waited_for(life: Life) -> None:
+    assert life.up() == 0
+    (name,) = [group for _, group in life.aws.eks.node_groups]
+    scaling = {"minSize": 0, "desiredSize": 1, "maxSize": 3}
+    life.aws.client("eks").update_nodegroup_config(clusterName="paddle", nodegroupName=name, scalingConfig=scaling)
+    assert life.up() == 2
+    assert f"update-nodegroup-config --region us-west-2 --cluster-name paddle --nodegroup-name {name}" in life.output
+
+
+def test_nodes_that_do_not_come_are_explained_in_the_words_of_eks(life: Life) -> None:
+    assert life.up() == 0
+    life.aws.kubernetes.unready = 2
+    (group,) = life.aws.eks.node_groups.values()
+    group["issues"] = [{"code": "AsgInstanceLaunchFailures", "message": "InsufficientInstanceCapacity in us-west-2a"}]
+    assert life.up() == 75
+    assert "EKS says about the nodes: InsufficientInstanceCapacity in us-west-2a" in life.output
 
 
 def test_private_api_server_says_where_to_run_it(life: Life, aws: FakeAws) -> None:

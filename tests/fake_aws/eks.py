@@ -185,6 +185,8 @@ class Eks(NodeGroups, Addons):
         if cluster["deletionProtection"]:
             raise AwsFault("InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled")
         del self.clusters[name]
+        if self is self.fake.eks:
+            self.fake.kubernetes.objects.clear()
         for table in (self.addons, self.access, self.identities):
             for key in [key for key in table if key[0] == name]:
                 del table[key]  # type: ignore[attr-defined]

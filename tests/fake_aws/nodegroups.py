@@ -97,7 +97,10 @@ class NodeGroups(State):
         found = self._group(call)
         status = found.get("leaving") or ("ACTIVE" if self.fake.clock.seconds >= found["ready"] else "CREATING")
         names = ("clusterName", "nodegroupName", "scalingConfig", "capacityType", "instanceTypes")
-        return {"nodegroup": {name: found[name] for name in names} | {"status": status, "health": {"issues": []}}}
+        return {
+            "nodegroup": {name: found[name] for name in names}
+            | {"status": status, "health": {"issues": found.get("issues", [])}}
+        }
 
     def list_nodes(self, call: Call) -> dict[str, Any]:
         self._cluster(call.params["clusterName"])

@@ -18,6 +18,7 @@ from umiak.cluster import (
     destroy,
     difference,
     kube,
+    live,
     showing,
     stacks,
     states,
@@ -32,7 +33,7 @@ from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Outcome, Stack
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
-from umiak.errors import InputError, UmiakError
+from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 
 # A new one in the place of these loses data, or cannot be made beside the old.
@@ -200,11 +201,17 @@ class Up:
         """kubeconfig, nodes, the volume, and what to do next."""
         spec, say = self.spec, self.talk.say
         found = stacks.find(self.aws, spec.name) or stack
+        live.refuse_unusable(spec, live.node_group(self.aws, spec, found.id))
         access.write(self.aws, spec.name, self.kubeconfig)
         say(f"wrote {self.kubeconfig}")
         api = self.connect(self.kubeconfig)
         if spec.nodes.count:
-            kube.wait_for_nodes(api, spec.nodes.count, not spec.kubernetes.api_cidrs, say)
+            try:
+                kube.wait_for_nodes(api, spec.nodes.count, not spec.kubernetes.api_cidrs, say)
+            except RetryError:
+                for issue in live.node_group(self.aws, spec, found.id).issues:
+                    say(f"EKS says about the nodes: {issue}")
+                raise
         for made in kube.apply(api, found.outputs["VolumeHandle"]):
             say(f"created {made}")
         say(showing.next_steps(spec, found.outputs))
