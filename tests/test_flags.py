@@ -33,10 +33,47 @@ profile_data_file=gperf.prof profile_signal=12 python_bin=python2.7 python_path=
 show_check_sparse_distribution_log=0 show_layer_stat=0 thread_local_rand_use_global_seed=0 warpctc_dir= with_cost=1"""
 
 
-@pytest.mark.parametrize("verb", ["train", "trainer", "pserver", "test", "predict"])
+JOINING = ("local=0", "pservers=10.0.0.1,10.0.0.2")
+"""What says that a trainer joins servers of others."""
+
+
+@pytest.mark.parametrize("verb", ["train", "trainer", "pserver", "test", "predict", "paddle train", "paddle pserver"])
 def test_every_flag_of_2016_is_accepted_by_every_role(verb: str) -> None:
     assert len(V1.split()) == 86 + 3
-    parse(verb, [f"--{flag}" for flag in V1.split()])
+    parse(verb, [f"--{flag}" for flag in V1.split() if verb != "train" or flag not in JOINING])
+
+
+@pytest.mark.parametrize("flag", [*JOINING, "local=false", "nolocal", "pservers=127.0.0.1"])
+def test_umiak_train_does_not_start_workers_of_its_own_where_servers_of_others_are_meant(flag: str) -> None:
+    with pytest.raises(InputError, match=r"starts servers of its own.* `paddle train` or `umiak trainer`"):
+        parse("train", ["a.py", f"--{flag}"])
+    assert parse("train", ["a.py", "--local"]).local
+
+
+def test_paddle_train_has_the_defaults_of_v1_and_umiak_train_its_own() -> None:
+    theirs, ours = parse("paddle train", []), parse("train", [])
+    assert (theirs.local, theirs.num_passes, theirs.save_dir) == (True, 100, Path("output/model"))
+    assert (ours.local, ours.workers, ours.num_passes, ours.save_dir) == (False, 3, 10, Path("output"))
+    for name in (
+        "trainer_count",
+        "log_period",
+        "dot_period",
+        "test_period",
+        "saving_period",
+        "port",
+        "seed",
+        "use_gpu",
+    ):
+        assert getattr(theirs, name) == getattr(ours, name)
+    with pytest.raises(
+        InputError, match=r"--resume is a flag of umiak train .*, not of paddle train; paddle train --help"
+    ):
+        parse("paddle train", ["--resume"])
+    with pytest.raises(InputError, match=r"paddle train takes flags only, and was given 'a\.py'"):
+        parse("paddle train", ["a.py"])
+    assert parse("train", ["--feed_data=1"]).warnings == (
+        "--feed_data has no effect in umiak train; it acts in paddle train",
+    )
 
 
 def test_the_tutorials_own_command_line_means_what_it_meant() -> None:

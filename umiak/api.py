@@ -81,8 +81,9 @@ def train(
     """
     if passes < 1:
         raise InputError(f"passes must be at least 1, not {passes}")
-    own = {"workers": workers, "passes": passes, "out": out, "resume": resume, "overwrite": overwrite, "local": local}
-    settings = _settings("train", {**own, "seed": seed, **flags}, config_args)
+    own = {"workers": workers, "passes": passes, "out": out, "resume": resume, "overwrite": overwrite, "seed": seed}
+    own |= {"local": True} if local else {}
+    settings = _settings("train", {**own, **flags}, config_args)
     if not isinstance(config, Config):
         settings = replace(settings, config=Path(config))
     with _shown(quiet) as show:

@@ -157,8 +157,11 @@ def limit(run: Run) -> None:
     loaded = Loaded(source.config())
 
     @contextlib.contextmanager
-    def unconnected(settings: Settings, assignment: training.Assignment) -> Iterator[list[Placed]]:
-        yield [Placed(FreeEnd(source.traffic, number == 0), True, True) for number in range(run.workers)]
+    def unconnected(
+        settings: Settings, assignment: training.Assignment
+    ) -> Iterator[tuple[list[Placed], training.Assignment]]:
+        ends = [Placed(FreeEnd(source.traffic, number == 0), True, True) for number in range(run.workers)]
+        yield ends, assignment
 
     def work(trainer: int) -> None:
         training._connected = unconnected

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from umiak.errors import InputError
-from umiak.spec.flags import Settings, help_text, parse
+from umiak.spec.flags import Settings, called, help_text, parse
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,7 +25,7 @@ def settings(verb: str, argv: list[str], about: str) -> Settings:
         raise SystemExit(0)
     read = parse(verb, argv)
     for warning in read.warnings:
-        print(f"umiak: warning: {warning}", file=sys.stderr)
+        print(f"{called(verb).split()[0]}: warning: {warning}", file=sys.stderr)
     return read
 
 

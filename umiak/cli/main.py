@@ -23,6 +23,7 @@ VERBS = {
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",
     "bench": "measure speed against the limit and against other systems",
+    "paddle": "v1's own command: paddle train, pserver and the others, with v1's defaults",
     "cluster": "plan a cluster on AWS, bring it up, remove it",
     "image": "make the runtime image and push it to a registry",
     "job": "train on Kubernetes: submit, watch, understand, cancel",
@@ -33,7 +34,7 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, program: str = "umiak") -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["pod"]:
         signal.signal(signal.SIGTERM, _leave)
@@ -44,10 +45,10 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UmiakError as error:
-        print(f"umiak: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("umiak: interrupted", file=sys.stderr)
+        print(f"{program}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough. Without this the interpreter complains when it flushes at exit.

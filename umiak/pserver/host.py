@@ -304,13 +304,13 @@ class Host:
         """Whether trainers are here."""
         return any(endpoint.peers or endpoint.arriving for endpoint in self.endpoints)
 
-    def admit(self, peer: Peer, member: Member) -> None:
+    def admit(self, peer: Peer, member: Member) -> dict[str, Any]:
         endpoint = self._endpoint(peer)
         if member.role != "trainer" or member.job != self.job:
             raise InputError(f"{member} does not belong here: this server is of job {self.job!r}")
         if self.generation is not None and member.generation != self.generation:
             raise RetryError(f"{member} is out of date: generation {self.generation} is under way")
-        if member.count != self.trainers:
+        if member.count and member.count != self.trainers:
             raise InputError(
                 f"{member} is one of {member.count}, but this server was started with --num_gradient_servers={self.trainers}"
             )
@@ -322,6 +322,7 @@ class Host:
             )
         endpoint.gathering()[member.index] = peer
         log.info("worker started, peer = %s", peer.name)
+        return {"trainers": self.trainers}
 
     def frame(self, peer: Peer, frame: Frame) -> None:
         self._endpoint(peer).frame(peer, frame)

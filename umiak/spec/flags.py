@@ -23,12 +23,28 @@ POSITIONAL = {
     "export": "init_model_path",
     "pserver": None,
     "bench": "workload",
+    "paddle train": None,
+    "paddle pserver": None,
+    "paddle merge_model": None,
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "pserver": {"transport": "tcp", "save_dir": Path()},
     "trainer": {"transport": "tcp"},
+    # v1's own. How many trainers there are, its servers were told and its trainers not always: 0 asks the servers.
+    "paddle train": {
+        "transport": "tcp",
+        "local": True,
+        "num_passes": 100,
+        "save_dir": Path("output/model"),
+        "num_gradient_servers": 0,
+    },
+    "paddle pserver": {"transport": "tcp", "save_dir": Path()},
 }
-TAKES_V1 = ("train", "pserver", "trainer", "test", "predict")
+ROLE_OF = {"paddle train": "trainer", "paddle pserver": "pserver"}
+"""The flags of v1 that act in these roles act in v1's commands too."""
+TAKES_V1 = ("train", "pserver", "trainer", "test", "predict", "paddle train", "paddle pserver", "paddle merge_model")
+JOBS = ("train", "test")
+"""What --job may say outside of `paddle train`, which knows two more."""
 _TRUE = ("1", "true", "t", "yes", "y")
 _FALSE = ("0", "false", "f", "no", "n")
 
@@ -52,7 +68,10 @@ def _known() -> dict[str, _Known]:
 
 
 def parse(verb: str, argv: list[str]) -> Settings:
-    """Settings for a verb. An InputError names the flag and what to write; what is ignored ends up in `.warnings`."""
+    """Settings for a verb, or a command of `paddle`. An InputError names the flag and what to write.
+
+    What is ignored ends up in `.warnings`.
+    """
     known = _known()
     values: dict[str, Any] = dict(DEFAULTS.get(verb, {}))
     warnings: dict[str, str] = {}
@@ -81,12 +100,29 @@ def parse(verb: str, argv: list[str]) -> Settings:
         if entry.flag is None:
             if reason := IGNORED[entry.name].reason:
                 warnings[entry.name] = f"--{entry.name} has no effect: {reason}"
-        elif verb not in entry.flag.verbs:
-            warnings[entry.name] = f"--{entry.name} has no effect in umiak {verb}"
+        elif not _acts(entry.flag, verb):
+            only = f"; it acts in {entry.flag.verbs[0]}" if entry.flag.verbs[0].startswith("paddle ") else ""
+            warnings[entry.name] = f"--{entry.name} has no effect in {called(verb)}{only}"
         else:
             values[entry.name] = value
+        if entry.name == "job" and value not in JOBS and not verb.startswith("paddle "):
+            raise InputError(f"--job={value} is for paddle train; {called(verb)} takes {' and '.join(JOBS)}")
+        if verb == "train" and (entry.name == "pservers" or (entry.name == "local" and value is False)):
+            raise InputError(
+                f"{word}: umiak train starts servers of its own on this machine; one trainer that joins the servers of "
+                "--pservers is `paddle train` or `umiak trainer`"
+            )
     _place(verb, positionals, values, known)
     return replace(Settings(), **values, warnings=tuple(warnings.values()))
+
+
+def called(verb: str) -> str:
+    """A verb as a user writes it."""
+    return verb if verb.startswith("paddle ") else f"umiak {verb}"
+
+
+def _acts(flag: Flag, verb: str) -> bool:
+    return verb in flag.verbs or (flag.v1 and ROLE_OF.get(verb) in flag.verbs)
 
 
 def _find(verb: str, written: str, name: str, known: dict[str, _Known]) -> tuple[_Known, bool]:
@@ -96,17 +132,17 @@ def _find(verb: str, written: str, name: str, known: dict[str, _Known]) -> tuple
         negated = entry is not None and entry.type == "bool"
         entry = entry if negated else None
     if entry is None or (entry.flag is None and verb not in TAKES_V1):
-        raise InputError(f"unknown flag {written}{_nearest(verb, name, known)}; umiak {verb} --help lists all")
-    if entry.flag and verb not in entry.flag.verbs and not (entry.flag.v1 and verb in TAKES_V1):
-        others = " and ".join(f"umiak {v}" for v in entry.flag.verbs)
-        raise InputError(f"{written} is a flag of {others}, not of umiak {verb}; umiak {verb} --help lists all")
+        raise InputError(f"unknown flag {written}{_nearest(verb, name, known)}; {called(verb)} --help lists all")
+    if entry.flag and not _acts(entry.flag, verb) and not (entry.flag.v1 and verb in TAKES_V1):
+        others = " and ".join(called(v) for v in entry.flag.verbs if not v.startswith("paddle "))
+        raise InputError(f"{written} is a flag of {others}, not of {called(verb)}; {called(verb)} --help lists all")
     return entry, negated
 
 
 def _nearest(verb: str, name: str, known: dict[str, _Known]) -> str:
     import difflib
 
-    names = [n for n, entry in known.items() if (verb in entry.flag.verbs if entry.flag else verb in TAKES_V1)]
+    names = [n for n, entry in known.items() if (_acts(entry.flag, verb) if entry.flag else verb in TAKES_V1)]
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f", did you mean --{close[0]}?" if close else ""
 
@@ -117,7 +153,7 @@ def _place(verb: str, positionals: list[str], values: dict[str, Any], known: dic
         return
     name = POSITIONAL.get(verb, "config")
     if name is None:
-        raise InputError(f"umiak {verb} takes flags only, and was given {positionals[0]!r}")
+        raise InputError(f"{called(verb)} takes flags only, and was given {positionals[0]!r}")
     if len(positionals) > 1:
         raise InputError(f"umiak {verb} takes one {_metavar(verb)}, and was given {positionals[1]!r} after it")
     if verb in ("test", "predict") and not positionals[0].endswith(".py"):
@@ -201,7 +237,9 @@ def _example(entry: _Known) -> str:
 def _metavar(verb: str) -> str:
     if verb in ("test", "predict"):
         return "SNAPSHOT or CONFIG"
-    return {"certs": "DIR", "export": "SNAPSHOT", "pserver": "", "bench": "WORKLOAD"}.get(verb, "CONFIG")
+    if POSITIONAL.get(verb, "config") is None:
+        return ""
+    return {"certs": "DIR", "export": "SNAPSHOT", "bench": "WORKLOAD"}.get(verb, "CONFIG")
 
 
 def help_text(verb: str) -> str:
@@ -211,7 +249,7 @@ def help_text(verb: str) -> str:
     for name, entry in known.items():
         if (
             entry.flag is None
-            or verb not in entry.flag.verbs
+            or not _acts(entry.flag, verb)
             or name != entry.name
             or name == POSITIONAL.get(verb, "config")
         ):
@@ -224,7 +262,7 @@ def help_text(verb: str) -> str:
         shown = ",".join(default) if isinstance(default, tuple) else str(default)
         given = entry.type != "bool" and default not in (None, MISSING, "", ())
         lines.append(f"  {names:<34} {entry.flag.help}" + (f" [{shown}]" if given else ""))
-    usage = " ".join(filter(None, ["usage: umiak", verb, _metavar(verb), "[flags]"]))
+    usage = " ".join(filter(None, ["usage:", called(verb), _metavar(verb), "[flags]"]))
     text = [usage, "", *lines]
     if verb in TAKES_V1:
         ignored = ", ".join(f"--{name}" for name in IGNORED)

@@ -61,6 +61,14 @@ class Settings:
     ports_num_for_sparse: int = 0
 
     test_pass: int = -1
+    test_wait: int = 0
+    model_list: Path | None = None
+    predict_output_dir: Path | None = None
+    feed_data: bool = False
+    checkgrad_eps: float = 1e-5
+    start_pserver: bool = False
+    model_dir: Path | None = None
+    model_file: Path | None = None
     output: Path | None = None
 
     workload: str = "all"
@@ -94,6 +102,9 @@ TRAINERS = ("train", "trainer")
 RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
 BENCH = ("bench",)
+PADDLE_TRAIN = ("paddle train",)
+PADDLE_ROLES = ("paddle train", "paddle pserver")
+PADDLE_MERGE = ("paddle merge_model",)
 SHOW = ("show",)
 WORKLOADS = (
     "recommendation",
@@ -112,13 +123,15 @@ PADDLE_VERSIONS = ("0.9", "0.10")
 
 FLAGS = {
     "config": Flag("the config file", RUNS + SNAPSHOTS + SHOW, v1=True),
-    "config_args": Flag("k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS + SHOW, v1=True),
+    "config_args": Flag(
+        "k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS + SHOW + PADDLE_MERGE, v1=True
+    ),
     "paddle_version": Flag(
         "which v1 a v1 config means; 0.10, or that of the snapshot",
-        TRAINERS + SNAPSHOTS + SHOW,
+        TRAINERS + SNAPSHOTS + SHOW + PADDLE_TRAIN + PADDLE_MERGE,
         choices=PADDLE_VERSIONS,
     ),
-    "job": Flag("what to do: train or test", TRAINERS, choices=("train", "test"), v1=True),
+    "job": Flag("what to do", TRAINERS, choices=("train", "test", "time", "checkgrad"), v1=True),
     "workers": Flag("number of workers: a trainer and a parameter server each", ("train", "certs", "show"), minimum=1),
     "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN + SHOW, minimum=1),
     "local": Flag("train in one process, without servers", TRAINERS + SHOW, v1=True),
@@ -152,8 +165,8 @@ FLAGS = {
     "checkpoint_minutes": Flag("a checkpoint every so many minutes, beside one per pass", RUNS, minimum=0),
     "max_restarts": Flag("how often a job may restart before it gives up", TRAIN, minimum=0),
     "transport": Flag("how roles on one machine talk", RUNS, choices=("unix", "tcp")),
-    "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", (*RUNS, "certs")),
-    "insecure": Flag("allow connections that leave this machine without TLS", RUNS),
+    "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", (*RUNS, *PADDLE_ROLES, "certs")),
+    "insecure": Flag("allow connections that leave this machine without TLS", RUNS + PADDLE_ROLES),
     "trainer_id": Flag("which trainer this is, from 0", ("trainer",), minimum=0, v1=True),
     "num_gradient_servers": Flag("number of trainers of the job", ROLES, minimum=1, v1=True),
     "pservers": Flag("hosts of the parameter servers, with commas", ("trainer",), v1=True),
@@ -162,6 +175,14 @@ FLAGS = {
     "ports_num": Flag("dense ports per server", RUNS + SHOW, minimum=1, v1=True),
     "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS + SHOW, minimum=0, v1=True),
     "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
+    "test_wait": Flag("--job=test: wait for passes that are not there yet", PADDLE_TRAIN, minimum=0, v1=True),
+    "model_list": Flag("--job=test: a file that names snapshots, one in a line", PADDLE_TRAIN, v1=True),
+    "predict_output_dir": Flag("--job=test: where the outputs go, as rank-00000", PADDLE_TRAIN, v1=True),
+    "feed_data": Flag("--job=time: read a new batch each time", PADDLE_TRAIN, v1=True),
+    "checkgrad_eps": Flag("--job=checkgrad: the step, as a share of the cost", PADDLE_TRAIN, v1=True),
+    "start_pserver": Flag("start a parameter server too", PADDLE_TRAIN, v1=True),
+    "model_dir": Flag("the snapshot to merge", PADDLE_MERGE, v1=True),
+    "model_file": Flag("the merged file to write", PADDLE_MERGE, v1=True),
     "output": Flag("the file to write", ("predict", "export", "show")),
     "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
     "seconds": Flag("how long each turn of a system is measured", BENCH, minimum=0),

@@ -231,7 +231,8 @@ class Job:
 
     def _stop(self) -> None:
         self.saver.finish()
-        raise Stopped(f"stopped in pass {self.position.pass_id}, round {self.session.round}, with a checkpoint")
+        saved = ", with a checkpoint" if self.saver.checkpoints else ""
+        raise Stopped(f"stopped in pass {self.position.pass_id}, round {self.session.round}{saved}")
 
     def test(self) -> tuple[Totals, dict[str, float]]:
         """Test on this trainer's share of the test data, or on all of them: its own totals, and the values of all trainers."""

@@ -6,14 +6,14 @@ import contextlib
 import ctypes
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import torch
 
 from umiak import ownership
-from umiak.errors import DamagedError, RetryError, StorageError
+from umiak.errors import DamagedError, InputError, RetryError, StorageError
 from umiak.pserver.process import tls_for
 from umiak.reader import MISSING_SECONDS
 from umiak.spec.load import Loaded, settled
@@ -28,6 +28,7 @@ from umiak.trainer.saving import Saver
 from umiak.trainer.session import Placed, Session
 from umiak.wire import credentials, hello
 from umiak.wire.address import Address
+from umiak.wire.frames import Channel
 from umiak.wire.hello import Member
 
 CONNECT_SECONDS = 60.0
@@ -56,6 +57,7 @@ class Assignment:
 
     trainer: int = 0
     trainers: int = 1
+    """How many there are; 0 if only the servers know."""
     job: str = "umiak"
     generation: int = 0
     services: Sequence[ServiceAddress] = ()
@@ -65,6 +67,8 @@ class Assignment:
     """What the job goes on from, the same for all its trainers; None: it begins at round 0."""
     first: bool = True
     """Whether nothing of this job has run before."""
+    checkpoints: bool = True
+    """Whether a run leaves checkpoints; snapshots it leaves in any case."""
     replaces: bool = False
     """It takes the place of a trainer that was lost while the others went on."""
 
@@ -95,12 +99,11 @@ def open_job(
     dots: TextIO | None = None,
 ) -> Iterator[Job]:
     """A job that is ready to train: model built, servers set up or joined, checkpoint restored."""
-    me, out = assignment, assignment.out
     settings = settled(loaded, settings)
     _log_config(loaded)
     device = choose_device(settings.use_gpu)
     torch.set_num_threads(settings.trainer_count)
-    with _connected(settings, assignment) as services:
+    with _connected(settings, assignment) as (services, me):
         torch.manual_seed(settings.seed)
         model = build(loaded.config, device)
         source = snapshot.to_load(settings)
@@ -112,7 +115,7 @@ def open_job(
         if loaded.version:
             log.info("trainer mode: %s", "SgdSparseCpuTraining" if session.tables.specs else "Normal")
         saver = Saver(
-            out,
+            me.out,
             session,
             model,
             loaded,
@@ -123,11 +126,12 @@ def open_job(
             settings.save_only_one,
             report,
             me.generation,
+            me.checkpoints,
         )
         found = me.checkpoint
-        with _advising(assignment):
+        with _advising(me):
             if me.trainer == 0 and not me.replaces:
-                _setup(session, loaded, settings, assignment, saver, source)
+                _setup(session, loaded, settings, me, saver, source)
             rounds = session.pull()
             blob = _blob(found, me.trainer) if found is not None else b""
             if not me.replaces:
@@ -143,7 +147,7 @@ def open_job(
             state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
         # Whatever fails from now on fails in a round that is known.
         starts = me.trainer == 0 and me.first and not me.replaces
-        report(_start_event(session, assignment) if starts else {"event": "alive", "round": session.round})
+        report(_start_event(session, me) if starts else {"event": "alive", "round": session.round})
         try:
             yield job
             session.close()
@@ -189,17 +193,20 @@ def _curves(session: Session, me: Assignment) -> Curves | None:
 
 
 @contextlib.contextmanager
-def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Placed]]:
-    """The services of a job. Connections are closed at the end in any case, so that servers see who has gone."""
+def _connected(settings: Settings, assignment: Assignment) -> Iterator[tuple[list[Placed], Assignment]]:
+    """The services of a job, and the assignment with what only they knew.
+
+    Connections are closed at the end in any case, so that servers see who has gone.
+    """
     if not assignment.services:
-        yield [Placed(LocalEnd(), dense=True, rows=True)]
+        yield [Placed(LocalEnd(), dense=True, rows=True)], assignment
         return
     addresses = [Address.parse(service.address) for service in assignment.services]
     directory = str(settings.tls) if settings.tls else None
     tls = tls_for(addresses, directory, settings.insecure, credentials.client_context)
     member = Member(assignment.job, assignment.generation, "trainer", assignment.trainer, assignment.trainers)
     token = assignment.token.encode()
-    placed = []
+    placed, trainers = [], assignment.trainers
     with contextlib.ExitStack() as channels:
         for index, (address, service) in enumerate(zip(addresses, assignment.services, strict=True)):
             context = None if address.is_unix else tls
@@ -209,9 +216,21 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[list[Plac
                 patience = SUPERVISED_SECONDS
                 channel = hello.join(address, member, token, context, patience, service.worker, answer_seconds=patience)
             channels.callback(channel.close)
+            trainers = _agreed(trainers, channel)
             log.info("pserver %d %s", index, address)
             placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
-        yield placed
+        yield placed, replace(assignment, trainers=trainers)
+
+
+def _agreed(trainers: int, channel: Channel) -> int:
+    """The number of trainers, told by the first service to one that did not know it."""
+    told = int(channel.welcome["trainers"])
+    if trainers and told != trainers:
+        raise InputError(
+            f"{channel.peer} was started with --num_gradient_servers={told}, other servers with {trainers}: "
+            "start all of them with the number of trainers"
+        )
+    return told
 
 
 def _setup(
@@ -236,7 +255,9 @@ def _setup(
     elif source is not None:
         missing = settings.load_missing_parameter_strategy
         snapshot.check_tables(source, session.tables.specs, missing)
-        restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
+        # Dense values travel with the setup; only of tables do servers read the files, which they may not have.
+        if session.tables.specs:
+            restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
     log.info("Initing parameters..")
     config = loaded.config
     with _marking(assignment):

@@ -30,7 +30,7 @@ log = logging.getLogger("umiak.trainer")
 
 
 class Saver:
-    """Saves a run below `out`; with `out` None it saves nothing."""
+    """Saves a run below `out`; with `out` None it saves nothing, without `checkpoints` only snapshots."""
 
     def __init__(
         self,
@@ -45,17 +45,18 @@ class Saver:
         save_only_one: bool,
         report: Callable[[dict[str, Any]], None],
         generation: int,
+        checkpoints: bool = True,
     ) -> None:
         self.out, self.session, self.model, self.loaded = out, session, model, loaded
         self.trainer, self.seed, self.save_only_one, self.report = trainer, seed, save_only_one, report
-        self.generation = generation
+        self.generation, self.checkpoints = generation, checkpoints and out is not None
         self.identity = identity(loaded, session, trainers, seed, mode)
         self._pending: tuple[Path, Position, int] | None = None
         self._written: list[Any] = []
         self._last: Path | None = None
 
     def checkpoint(self, position: Position, blob: bytes) -> None:
-        if self.out is None:
+        if self.out is None or not self.checkpoints:
             return
         self.finish()
         directory = checkpoint.directory_for(self.out, self.session.round, self.generation)

@@ -193,10 +193,8 @@ class Session:
         return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
 
     def close(self) -> None:
-        for end, _, _ in self.services:
-            end.close()
-        for end in self._idle:
-            with contextlib.suppress(RetryError):  # it may have gone meanwhile: nobody needed it
+        for end in (*(end for end, _, _ in self.services), *self._idle):
+            with contextlib.suppress(RetryError):  # it may have gone meanwhile: nobody needs it any more
                 end.close()
 
     def _gradients(self) -> tuple[np.ndarray, list[np.ndarray]]:

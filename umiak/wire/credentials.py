@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import hmac
 import logging
 import os
 import shutil
@@ -29,6 +30,8 @@ WARNING = datetime.timedelta(days=30)
 HEAD_START = datetime.timedelta(days=1)
 """Machines disagree about the time: a certificate made here must be valid there at once, also where it is earlier."""
 _URI = "umiak:worker/"
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of the curve P-256 (FIPS 186-4, D.1.2.3): private keys are the numbers from 1 to one less."""
 log = logging.getLogger("umiak.wire")
 
 
@@ -61,6 +64,24 @@ def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
         raise disk_error(error, directory, "write certificates to") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_from_token(directory: Path, token: str) -> None:
+    """Files for --tls that follow from a job's token: whoever has it makes a certificate that the others trust.
+
+    For roles that share nothing but the token. The authority's key is a function of it, and is not written here either.
+    """
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    # 512 bits, taken modulo the order of the curve: every key is as likely as any other.
+    number = int.from_bytes(hmac.digest(token.encode(), b"umiak certificate authority", "sha512"))
+    authority = ec.derive_private_key(number % (_ORDER - 1) + 1, ec.SECP256R1())
+    ca_key, ca = _certificate(None, None, None, authority)
+    key, certificate = _certificate(0, ca_key, ca)
+    (directory / "ca.pem").write_bytes(ca.public_bytes(Encoding.PEM))
+    (directory / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    _write_key(directory / "key.pem", key)
 
 
 def of_worker(directory: Path, worker: int) -> Path:
@@ -149,7 +170,10 @@ def _told(when: datetime.datetime) -> str:
 
 
 def _certificate(
-    worker: int | None, ca_key: EllipticCurvePrivateKey | None, ca: x509.Certificate | None
+    worker: int | None,
+    ca_key: EllipticCurvePrivateKey | None,
+    ca: x509.Certificate | None,
+    key: EllipticCurvePrivateKey | None = None,
 ) -> tuple[EllipticCurvePrivateKey, x509.Certificate]:
     """A key and its certificate: a worker's, or a new authority's when there is none to sign it."""
     from cryptography import x509
@@ -157,7 +181,7 @@ def _certificate(
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     title = "umiak job" if worker is None else f"worker-{worker}"
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])

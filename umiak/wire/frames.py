@@ -131,6 +131,8 @@ class Channel:
         self._ahead = memoryview(bytearray(AHEAD))
         self._start = self._end = 0
         """What of `_ahead` was received and has not been taken yet."""
+        self.welcome: dict[str, Any] = {}
+        """What the server told when it took this end in."""
 
     def send(self, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
         views = pack(kind, head, parts)

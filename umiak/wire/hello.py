@@ -28,7 +28,8 @@ PROCESS_ID = re.compile("[0-9]{1,7}")
 
 @dataclass(frozen=True)
 class Member:
-    """A process of a job. `role` is trainer or worker (a supervisor); `count` is how many of them the job has.
+    """A process of a job. `role` is trainer or worker (a supervisor); `count` is how many of them the job has; a trainer
+    that does not know says 0, and the server's WELCOME tells it.
 
     `incarnation` is random and tells a worker from the one that had its place before; trainers have none.
     """
@@ -149,3 +150,4 @@ def _greet(channel: Channel, member: Member, token: bytes) -> None:
     frame = channel.receive()
     if frame.kind is not Kind.WELCOME:
         raise described(frame.json())
+    channel.welcome = frame.json()

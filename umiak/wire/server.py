@@ -11,7 +11,7 @@ import selectors
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from umiak.wire.connections import Connections, Peer
 from umiak.wire.door import Door
@@ -24,8 +24,8 @@ log = logging.getLogger("umiak.wire")
 
 
 class Handler(Protocol):
-    def admit(self, peer: Peer, member: Member) -> None:
-        """Accept a member whose proof holds, or raise with the reason."""
+    def admit(self, peer: Peer, member: Member) -> dict[str, Any] | None:
+        """Accept a member whose proof holds, or raise with the reason. What is returned goes out with the WELCOME."""
 
     def frame(self, peer: Peer, frame: Frame) -> None:
         """One complete frame. An exception ends this peer's connection, after it has been told why."""
@@ -74,12 +74,12 @@ class FrameServer(Connections):
         """Take over from the door who has proved to be a member."""
         self._keep(peer)
         try:
-            self.handler.admit(peer, member)
+            told = self.handler.admit(peer, member)
         except Exception as error:
             self._end(peer, error)
             return
         peer.member, peer.limit, peer.pid = member, MAX_BODY, pid
-        self.send(peer, Kind.WELCOME, {})
+        self.send(peer, Kind.WELCOME, told or {})
         if peer.read_ahead:
             self._serve(peer, selectors.EVENT_READ)
 

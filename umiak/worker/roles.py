@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from umiak.wire.address import Address
 from umiak.worker import token
 
 if TYPE_CHECKING:
+    from umiak.spec.load import Loaded
     from umiak.trainer.run import Assignment
 
 ENDING_SECONDS = 20.0
@@ -44,26 +45,38 @@ log = logging.getLogger("umiak.worker")
 
 def pserver(settings: Settings) -> int:
     """Serve one job after another until told to end; trainers that are here get a little time to save."""
+    addresses = listening_on(settings)
+    tls_for(addresses, _server_tls(settings), settings.insecure, credentials.server_context)
+    secret, told = token.for_server(addresses)
+    log_to_stderr()
+    if told:
+        log.warning("%s", told)
+    return serve(server_options(settings, addresses, secret))
+
+
+def listening_on(settings: Settings) -> list[Address]:
+    """Where a server listens: on each port of each interface."""
     _check(settings)
     hosts = dict.fromkeys([_address_of(nic) for nic in settings.nics] or ["0.0.0.0"])
-    addresses = [Address(host, port) for host in hosts for port in _ports(settings)]
-    tls = _text(credentials.of_worker(settings.tls, 0) if settings.tls else None)
-    tls_for(addresses, tls, settings.insecure, credentials.server_context)
-    secret, told = token.for_server(addresses)
-    options = ServerOptions(
+    return [Address(host, port) for host in hosts for port in _ports(settings)]
+
+
+def server_options(settings: Settings, addresses: Sequence[Address], secret: str) -> ServerOptions:
+    return ServerOptions(
         job=_job(),
         generation=None,
         trainers=settings.num_gradient_servers,
         addresses=[str(address) for address in addresses],
         root=str(settings.save_dir),
         token=secret,
-        tls=tls,
+        tls=_server_tls(settings),
         insecure=settings.insecure,
         log_period=settings.log_period_server,
     )
-    _log_to_stderr()
-    if told:
-        log.warning("%s", told)
+
+
+def serve(options: ServerOptions) -> int:
+    """Serve until a signal; the second one ends at once."""
     signals: list[float] = []
     with _on_signal(lambda: signals.append(time.monotonic())), listening(options) as (server, host):
         while not signals:
@@ -85,20 +98,15 @@ def trainer(settings: Settings) -> int:
     from umiak.spec.load import load
     from umiak.trainer.checkpoint import was_committed
     from umiak.trainer.job import Stopped
-    from umiak.trainer.run import run
     from umiak.trainer.snapshot import check_start
 
-    _log_to_stderr()
+    log_to_stderr()
     loaded = load(config, settings.config_args, settings)
     check_start(loaded.config.shapes, settings)
     assignment = claim_output(settings, assignment)
-    stop = _Stop()
     try:
-        with _on_signal(stop.request):
-            run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+        run_until_stopped(loaded, settings, assignment)
     except UmiakError as error:
-        if stop.training and settings.dot_period:
-            print(file=sys.stderr)
         # After a stop, trainer 0 may still be writing the checkpoint that the others have given their part of.
         if isinstance(error, Stopped) or (error.exit_code == RetryError.exit_code and was_committed(settings.save_dir)):
             raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
@@ -106,17 +114,34 @@ def trainer(settings: Settings) -> int:
     return 0
 
 
-def assign(settings: Settings) -> tuple[Settings, Assignment]:
-    """A trainer's place in its job, and its settings with what follows from that place. Nothing is written."""
+def run_until_stopped(loaded: Loaded, settings: Settings, assignment: Assignment) -> None:
+    """Train to the end, or until a signal asks all trainers to stop."""
+    from umiak.trainer.run import run
+
+    stop = _Stop()
+    try:
+        with _on_signal(stop.request):
+            run(loaded, settings, assignment, _report, stop.requested, sys.stderr)
+    except UmiakError:
+        if stop.training and settings.dot_period:
+            print(file=sys.stderr)
+        raise
+
+
+def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Assignment]:
+    """A trainer's place in its job, and its settings with what follows from that place. Nothing is written.
+
+    Without a `secret` the user's token is looked for, where one is needed.
+    """
     _check(settings)
-    if not settings.local and not settings.trainer_id < settings.num_gradient_servers:
+    if not settings.local and 0 < settings.num_gradient_servers <= settings.trainer_id:
         raise InputError(
             f"--trainer_id={settings.trainer_id} is not one of {settings.num_gradient_servers} trainers: ids go from 0 to "
             f"{settings.num_gradient_servers - 1}, and --num_gradient_servers says how many there are"
         )
     if settings.seed == 0:
         raise InputError("--seed=0 would give every trainer another seed: write the same number for all")
-    services = () if settings.local else _services(settings)
+    services = () if settings.local else services_of(settings)
     me, count = (0, 1) if settings.local else (settings.trainer_id, settings.num_gradient_servers)
     # Servers write their part of a checkpoint themselves, and need not have been started in the same directory.
     settings = replace(settings, save_dir=settings.save_dir.absolute())
@@ -132,7 +157,7 @@ def assign(settings: Settings) -> tuple[Settings, Assignment]:
         trainers=count,
         job=_job(),
         services=[ServiceAddress(str(address), dense, rows) for address, dense, rows in services],
-        token=token.for_trainer([address for address, _, _ in services]),
+        token=token.for_trainer([address for address, _, _ in services]) if secret is None else secret,
         out=settings.save_dir,
     )
 
@@ -199,7 +224,7 @@ def _ports(settings: Settings) -> range:
     return range(settings.port, settings.port + settings.ports_num + settings.ports_num_for_sparse)
 
 
-def _services(settings: Settings) -> list[tuple[Address, bool, bool]]:
+def services_of(settings: Settings) -> list[tuple[Address, bool, bool]]:
     """Every port of every host in the order that all trainers must share; whether it holds dense blocks, and rows."""
     if not settings.pservers:
         raise InputError("--pservers names no host: write --pservers=HOST,HOST in the same order for every trainer")
@@ -229,6 +254,10 @@ def _address_of(nic: str) -> str:
     return socket.inet_ntoa(found[20:24])
 
 
+def _server_tls(settings: Settings) -> str | None:
+    return _text(credentials.of_worker(settings.tls, 0) if settings.tls else None)
+
+
 def _text(path: Path | None) -> str | None:
     return str(path) if path else None
 
@@ -237,7 +266,7 @@ def _job() -> str:
     return os.environ.get("UMIAK_JOB", "umiak")
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(GlogFormatter())
     logger = logging.getLogger("umiak")

@@ -26,9 +26,9 @@ def path() -> Path:
     return (Path(home) if home else Path.home() / ".config") / "umiak" / "token"
 
 
-def found() -> str:
-    """The token of this user; empty if there is none."""
-    return os.environ.get(VARIABLE) or _read(path())
+def found(file: Path | None = None) -> str:
+    """The token of this user, or that in `file`; empty if there is none."""
+    return os.environ.get(VARIABLE) or _read(file or path())
 
 
 def needed(addresses: Sequence[Address]) -> Address | None:
@@ -36,24 +36,24 @@ def needed(addresses: Sequence[Address]) -> Address | None:
     return next((address for address in addresses if not address.is_local), None)
 
 
-def for_trainer(services: Sequence[Address]) -> str:
-    token = found()
+def for_trainer(services: Sequence[Address], file: Path | None = None) -> str:
+    token = found(file)
     if not token and (remote := needed(services)):
         raise InputError(
-            f"{remote} is on another machine, and there is no token: copy {path()} from the host of a parameter server to the "
-            f"same place here (scp -p), or set {VARIABLE} for all roles of the job"
+            f"{remote} is on another machine, and there is no token: copy {file or path()} from the host of a parameter server "
+            f"to the same place here (scp -p), or set {VARIABLE} for all roles of the job"
         )
     return token
 
 
-def for_server(addresses: Sequence[Address]) -> tuple[str, str]:
+def for_server(addresses: Sequence[Address], file: Path | None = None) -> tuple[str, str]:
     """The token, and what the user should know about it: it is made if there is none and others can reach this server."""
-    token = found()
+    token, file = found(file), file or path()
     if token or not needed(addresses):
         return token, ""
-    token = _make(path())
+    token = _make(file)
     return token, (
-        f"wrote a token to {path()}: copy it to the same place on every other host of the job (scp -p), "
+        f"wrote a token to {file}: copy it to the same place on every other host of the job (scp -p), "
         "readable by you alone; nobody can join without it"
     )
 

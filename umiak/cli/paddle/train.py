@@ -1,0 +1,32 @@
+"""`paddle train`: trains, tests, times or checks a config, alone or as one trainer among several."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from umiak.cli.arguments import settings
+from umiak.errors import InputError
+from umiak.spec.settings import PADDLE_VERSIONS, Settings
+
+ABOUT = """Without --local=0 it trains alone. With it, it joins the servers of --pservers as trainer --trainer_id, and reads
+all of its own data. UMIAK_PADDLE_VERSION=0.9 in the environment is --paddle_version=0.9 for scripts that do not know it."""
+
+
+def run(argv: list[str]) -> int:
+    read = settings("paddle train", argv, ABOUT)
+    version = os.environ.get("UMIAK_PADDLE_VERSION", "")
+    if not read.paddle_version and version in PADDLE_VERSIONS:
+        read = replace(read, paddle_version=version)
+    if read.job not in JOBS:
+        raise InputError(f"--job={read.job} is not there yet")
+    return JOBS[read.job](read)
+
+
+def _train(read: Settings) -> int:
+    from umiak.worker import v1
+
+    return v1.train(read)
+
+
+JOBS = {"train": _train}
