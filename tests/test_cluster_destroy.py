@@ -68,6 +68,7 @@ OBSTACLES: dict[str, tuple[Callable[[FakeAws], object], str]] = {
     "bucket with versions": (fill_bucket, ""),
     "images": (push_image, ""),
     "many forgotten interfaces": (lambda aws: setattr(aws.interfaces, "leaks", 3), ""),
+    "endpoint and group of GuardDuty": (lambda aws: aws.guardduty.inject(), ""),
     "late logs": (lambda aws: setattr(aws.eks, "late_logs", True), ""),
     "control plane not removed once": (lambda aws: sticks(aws, "Cluster"), ""),
     "subnet not removed once": (

@@ -213,8 +213,8 @@ def test_documents_together_hold_exactly_what_is_needed() -> None:
         held = [action for items in statements.values() for item in items for action in item.actions]
         assert set(held) == needed
         # A role is looked up twice: the caller's own, and the cluster's. What Kubernetes made carries the tags of either of
-        # its controllers.
-        again = ["iam:GetRole", "ec2:DeleteSecurityGroup", "ec2:DeleteSecurityGroup"]
+        # its controllers, and what GuardDuty made its own.
+        again = ["iam:GetRole", *["ec2:DeleteSecurityGroup"] * 3, "ec2:DeleteVpcEndpoints"]
         assert sorted(held) == sorted([*needed, *again, "elasticloadbalancing:DeleteLoadBalancer"])
 
 

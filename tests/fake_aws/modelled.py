@@ -51,6 +51,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DescribeSecurityGroups": {"Filters"},
         "DescribeSubnets": {"SubnetIds"},
         "DescribeVolumes": {"Filters"},
+        "DescribeVpcEndpoints": {"Filters"},
         "DescribeVpcs": {"VpcIds", "Filters"},
         "DetachInternetGateway": {"InternetGatewayId", "VpcId"},
         "DisassociateRouteTable": {"AssociationId"},
@@ -159,7 +160,15 @@ _ALWAYS = {
     "limit",
     "nextToken",
 }
-_FILTERS = {"instance-type", "instance-state-name", "tag-key", "tag:eks:cluster-name", "tag:umiak:cluster", "vpc-id"}
+_FILTERS = {
+    "tag:GuardDutyManaged",
+    "instance-type",
+    "instance-state-name",
+    "tag-key",
+    "tag:eks:cluster-name",
+    "tag:umiak:cluster",
+    "vpc-id",
+}
 
 
 def objection(call: Call) -> str | None:

@@ -21,6 +21,7 @@ from tests.fake_aws.balancers import Balancers
 from tests.fake_aws.calls import Call
 from tests.fake_aws.clock import Clock
 from tests.fake_aws.eks import Eks
+from tests.fake_aws.guardduty import GuardDuty
 from tests.fake_aws.identity import Identity
 from tests.fake_aws.interfaces import Interfaces
 from tests.fake_aws.network import Network
@@ -105,7 +106,8 @@ class FakeAws:
         # A policy that demands TLS, which there is none of here, would forbid everything.
         for operation in ("PutBucketPolicy", "DeleteBucketPolicy"):
             self.handlers["s3", operation] = lambda call: {}
-        self.guards = Network(self).guards()
+        self.guardduty = GuardDuty(self)
+        self.guards = Network(self).guards() | {("ec2", "DeleteVpcEndpoints"): self.guardduty.deleted}
 
     @contextmanager
     def running(self) -> Iterator[FakeAws]:

@@ -22,6 +22,8 @@ from umiak.spec.cluster import TAG, ClusterSpec
 
 # Tags by which controllers inside Kubernetes mark what they made.
 _OWNED, _BALANCER = "kubernetes.io/cluster/{}", "elbv2.k8s.aws/cluster"
+# And the tag of what GuardDuty made, whose value is "true".
+_GUARDDUTY = "GuardDutyManaged"
 # What the fates in cluster.yaml are about: field of `destroy` → kind.
 DATA = {"volume": "file system", "bucket": "bucket", "images": "image repository", "key": "key"}
 
@@ -174,13 +176,21 @@ def free_interfaces(aws: Aws, vpc: str) -> Iterator[Thing]:
         yield Thing("network interface", item["NetworkInterfaceId"], False, item.get("Description", ""))
 
 
+def guardduty_endpoints(aws: Aws, vpc: str) -> Iterator[Thing]:
+    """GuardDuty puts an endpoint into each VPC that it watches, and leaves it there."""
+    filters = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": f"tag:{_GUARDDUTY}", "Values": ["true"]}]
+    for item in aws.pages("ec2", "DescribeVpcEndpoints", "VpcEndpoints", Filters=filters):
+        if item["State"].lower() not in ("deleting", "deleted"):
+            yield Thing("VPC endpoint", item["VpcEndpointId"], True, item.get("ServiceName", ""))
+
+
 def stray_groups(aws: Aws, spec: ClusterSpec, vpc: str) -> Iterator[Thing]:
-    """Security groups of Kubernetes' load balancers, and EKS's own if it was left behind: all that the stack did not make."""
+    """Security groups of Kubernetes' load balancers, of GuardDuty, and EKS's own if it was left behind."""
     filters = [{"Name": "vpc-id", "Values": [vpc]}]
     for group in aws.pages("ec2", "DescribeSecurityGroups", "SecurityGroups", Filters=filters):
         tags = _tags(group.get("Tags", []))
         eks = group["GroupName"].startswith(f"eks-cluster-sg-{spec.name}-")
-        if _by_kubernetes(tags, spec.name) or eks:
+        if _by_kubernetes(tags, spec.name) or tags.get(_GUARDDUTY) == "true" or eks:
             yield Thing("security group", group["GroupId"], False, group["GroupName"])
 
 

@@ -214,11 +214,9 @@ def disks(work: Work) -> None:
 
 
 def strays(work: Work) -> None:
-    """Interfaces and groups that keep the network from being removed."""
+    """Interfaces, groups and endpoints that keep the network from being removed."""
     work.networks = [thing.name for thing in belongings.networks(work.aws, work.spec, work.owner)]
-    for vpc in work.networks:
-        sweep.interfaces(work.aws, vpc, work.say)
-        sweep.groups(work.aws, work.spec, work.owner, vpc, work.say)
+    _free(work)
 
 
 def empty_bucket(work: Work) -> None:
@@ -254,8 +252,11 @@ def the_stack(work: Work) -> None:
 
 
 def _free(work: Work) -> None:
+    """Again and again while the stack goes: what is in the way may come later, or be let go of later."""
     for vpc in work.networks:
+        sweep.endpoints(work.aws, vpc, work.say)
         sweep.interfaces(work.aws, vpc, work.say)
+        sweep.groups(work.aws, work.spec, work.owner, vpc, work.say)
 
 
 def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:

@@ -49,7 +49,18 @@ def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statem
     # What the first document allows need not stand in another, unless it is about other resources: a user looks at its own
     # role, CloudFormation at the cluster's.
     deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
-    network = {"Look", "Stack", "Ec2", "Ec2Own", "ByKubernetes", "ByBalancers", "Roles", "PassRoles", "ServiceRoles"}
+    network = {
+        "Look",
+        "Stack",
+        "Ec2",
+        "Ec2Own",
+        "ByKubernetes",
+        "ByBalancers",
+        "ByGuardDuty",
+        "Roles",
+        "PassRoles",
+        "ServiceRoles",
+    }
     return {
         "use": _statements(spec, {*USES.values(), *DAILY}, "Use"),
         "plan": _statements(spec, plan, "Plan"),
@@ -140,9 +151,10 @@ _USE_PLACES = {
     "s3:PutObject": "Objects",
 }
 
-# What Kubernetes made and `destroy` removes: it carries the tags of the controller that made it, and not ours.
+# What Kubernetes and GuardDuty made and `destroy` removes: it carries the tags of who made it, and not ours.
 _BY_KUBERNETES = {
-    "ec2:DeleteSecurityGroup": ("Ec2Own", "ByKubernetes", "ByBalancers"),
+    "ec2:DeleteSecurityGroup": ("Ec2Own", "ByKubernetes", "ByBalancers", "ByGuardDuty"),
+    "ec2:DeleteVpcEndpoints": ("Ec2Own", "ByGuardDuty"),
     "ec2:DeleteVolume": ("ByKubernetes",),
     "elasticloadbalancing:DeleteLoadBalancer": ("ByKubernetes", "ByBalancers"),
 }
@@ -213,6 +225,10 @@ def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
         "ByBalancers": _Scope(
             (arn("ec2", "security-group/*"), arn("elasticloadbalancing", "loadbalancer/*")),
             {"StringEquals": {"aws:ResourceTag/elbv2.k8s.aws/cluster": name}},
+        ),
+        "ByGuardDuty": _Scope(
+            (arn("ec2", "security-group/*"), arn("ec2", "vpc-endpoint/*")),
+            {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
         ),
         "Efs": _Scope((arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*"))),
         "EfsOwn": _Scope(

@@ -27,6 +27,7 @@ _LATER = {
     "InvalidNetworkInterfaceID.NotFound",
     "InvalidParameterValue",
     "InvalidVolume.NotFound",
+    "InvalidVpcEndpointId.NotFound",
     "LoadBalancerNotFound",
     "MountTargetNotFound",
     "NoSuchBucket",
@@ -108,6 +109,13 @@ def interfaces(aws: Aws, vpc: str, say: Say) -> None:
     for thing in belongings.free_interfaces(aws, vpc):
         say(f"removing {thing}")
         attempt(partial(aws.call, "ec2", "DeleteNetworkInterface", NetworkInterfaceId=thing.name))
+
+
+def endpoints(aws: Aws, vpc: str, say: Say) -> None:
+    """GuardDuty's, once: as long as there is a control plane to watch, another may come."""
+    for thing in belongings.guardduty_endpoints(aws, vpc):
+        say(f"removing {thing}")
+        attempt(partial(aws.call, "ec2", "DeleteVpcEndpoints", VpcEndpointIds=[thing.name]))
 
 
 def groups(aws: Aws, spec: ClusterSpec, owner: Owner, vpc: str, say: Say) -> None:
