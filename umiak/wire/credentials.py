@@ -66,7 +66,7 @@ def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_from_token(directory: Path, token: str) -> None:
+def write_from_token(directory: Path, token: str, worker: int) -> None:
     """Files for --tls that follow from a job's token: whoever has it makes a certificate that the others trust.
 
     For roles that share nothing but the token. The authority's key is a function of it, and is not written here either.
@@ -78,7 +78,7 @@ def write_from_token(directory: Path, token: str) -> None:
     number = int.from_bytes(hmac.digest(token.encode(), b"umiak certificate authority", "sha512"))
     authority = ec.derive_private_key(number % (_ORDER - 1) + 1, ec.SECP256R1())
     ca_key, ca = _certificate(None, None, None, authority)
-    key, certificate = _certificate(0, ca_key, ca)
+    key, certificate = _certificate(worker, ca_key, ca)
     (directory / "ca.pem").write_bytes(ca.public_bytes(Encoding.PEM))
     (directory / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
     _write_key(directory / "key.pem", key)

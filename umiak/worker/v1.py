@@ -143,7 +143,7 @@ def _secured(settings: Settings, addresses: Sequence[Address], secret: str) -> I
         yield settings
         return
     with tempfile.TemporaryDirectory(prefix="umiak-") as directory:
-        credentials.write_from_token(Path(directory), secret)
+        credentials.write_from_token(Path(directory), secret, settings.trainer_id)
         yield replace(settings, tls=Path(directory))
 
 
