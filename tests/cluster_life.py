@@ -169,6 +169,9 @@ def left(aws: FakeAws) -> list[str]:
     found += [f"key {key.id}" for key in ours if key.key_state != "PendingDeletion"]
     found += [f"logs {name}" for name in logs_backends[ACCOUNT][REGION].groups]
     found += [f"role {role.name}" for role in iam_backends[ACCOUNT]["aws"].roles.values()]
+    # A boundary without our tag is the administrator's, and stays.
+    policies = iam_backends[ACCOUNT]["aws"].managed_policies.values()
+    found += [f"policy {made.name}" for made in policies if ACCOUNT in made.arn and made.tags]
     found += [f"stack {s.name}" for s in aws.stacks.stacks.values() if s.status != "DELETE_COMPLETE"]
     return found
 

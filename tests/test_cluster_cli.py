@@ -45,10 +45,12 @@ def capsys_order(out: Path) -> list[str]:
     names = [
         "template.yaml",
         "kubernetes.yaml",
+        "policy-boundary.json",
         "policy-use.json",
         "policy-plan.json",
         "policy-deploy-network.json",
         "policy-deploy-services.json",
+        "policy-deploy-roles.json",
     ]
     assert {path.name for path in out.iterdir()} == {*names, "summary.md"}
     return [*names, "summary.md"]

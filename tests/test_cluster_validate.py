@@ -266,7 +266,7 @@ def test_kms_key_that_is_disabled_or_of_the_wrong_kind(aws: FakeAws) -> None:
     [
         (("vpc", "L-F678F1CE"), 1, "VPCs in the region: 1 of 1 in use, 1 more needed"),
         (("ec2", "L-0263D0A3"), 0, "elastic IP addresses: 0 of 0 in use, 1 more needed"),
-        (("vpc", "L-FE5A380F"), 0, "NAT gateways in a zone: 0 of 0 in use"),
+        (("vpc", "L-FE5A380F"), 0, "NAT gateways in us-west-2a: 0 of 0 in use"),
         (("vpc", "L-A4707A72"), 0, "internet gateways: 0 of 0 in use"),
         (("eks", "L-1194D53C"), 0, "EKS clusters: 0 of 0 in use"),
         (("ec2", "L-1216C47A"), 5, "vCPUs of on-demand standard instances: 0 of 5 in use, 6 more needed"),
@@ -277,6 +277,46 @@ def test_quota_without_room(aws: FakeAws, quota: tuple[str, str], limit: int, sa
     (found,) = findings(chosen(REACHABLE), "error", only="quotas")
     assert said in found.text
     assert f"--quota-code {quota[1]}" in found.fix
+
+
+def gateway(aws: FakeAws, zone: str) -> None:
+    """A NAT gateway of somebody else's in that zone."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, AvailabilityZone=zone, CidrBlock="10.77.0.0/24")["Subnet"]["SubnetId"]
+    address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    ec2.create_nat_gateway(AllocationId=address, SubnetId=subnet)
+
+
+def test_nat_gateways_count_in_their_own_zone_only(aws: FakeAws) -> None:
+    aws.quotas.applied["vpc", "L-FE5A380F"] = 1
+    gateway(aws, "us-west-2b")
+    assert texts(chosen(REACHABLE), "error", "quotas") == []
+    each = chosen([*REACHABLE, ("nat", "per-zone")])
+    assert "NAT gateways in us-west-2b: 1 of 1 in use, 1 more needed" in the_one(texts(each, "error", "quotas"))
+    gateway(aws, "us-west-2a")
+    assert "NAT gateways in us-west-2a: 1 of 1 in use" in the_one(texts(chosen(REACHABLE), "error", "quotas"))
+
+
+@pytest.mark.parametrize(
+    "kind", ["trn1.2xlarge", "inf1.xlarge", "hpc6a.48xlarge", "mac1.metal", "u-6tb1.metal", "dl1.24xlarge"]
+)
+def test_instances_with_quotas_of_their_own_are_not_standard(aws: FakeAws, kind: str) -> None:
+    from umiak.cluster.checks.quotas import is_standard
+
+    assert not is_standard(kind)
+    aws.client("ec2").run_instances(ImageId="ami-12c6146b", InstanceType=kind, MinCount=1, MaxCount=1)
+    aws.quotas.applied["ec2", "L-1216C47A"] = 6
+    assert texts(chosen(REACHABLE), "error", "quotas") == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["m6i.large", "im4gn.large", "is4gen.medium", "t4g.nano", "z1d.large", "h1.2xlarge", "m7i-flex.large"]
+)
+def test_instances_of_the_standard_families(kind: str) -> None:
+    from umiak.cluster.checks.quotas import is_standard
+
+    assert is_standard(kind)
 
 
 def test_running_instances_count_against_the_quota_of_their_own_kind(aws: FakeAws) -> None:
@@ -337,9 +377,9 @@ def test_without_the_deploy_policies_the_plan_is_told_who_can(aws: FakeAws, monk
     given = chosen(REACHABLE)
     become(aws.people.user("Reader", documents(given)["plan"], documents(given)["use"]), monkeypatch)
     found = findings(given, "error", only="permissions")
-    assert [item.check for item in found] == ["permissions"] * 2
-    assert "attach policy-deploy-network.json" in found[0].fix
-    assert "attach policy-deploy-services.json" in found[1].fix
+    assert [item.check for item in found] == ["permissions"] * 3
+    for item, name in zip(found, ("network", "services", "roles"), strict=True):
+        assert f"attach policy-deploy-{name}.json" in item.fix
     assert "have an administrator deploy template.yaml" in found[1].fix
 
 
@@ -350,6 +390,67 @@ def test_one_missing_permission_is_named(aws: FakeAws, monkeypatch: pytest.Monke
     become(person, monkeypatch)
     assert "arn:aws:iam::123456789012:user/Almost may not do eks:CreateNodegroup" in the_one(
         texts(given, "error", "permissions")
+    )
+
+
+GUARDRAIL = {
+    "Statement": [
+        {
+            "Effect": "Deny",
+            "NotAction": ["iam:*", "sts:*", "pricing:*"],
+            "Resource": "*",
+            "Condition": {"StringNotEquals": {"aws:RequestedRegion": ["us-west-2", "us-east-1"]}},
+        }
+    ]
+}
+FACTOR = {
+    "Statement": [
+        {
+            "Effect": "Deny",
+            "NotAction": ["sts:*", "iam:*"],
+            "Resource": "*",
+            "Condition": {"BoolIfExists": {"aws:MultiFactorAuthPresent": "false"}},
+        }
+    ]
+}
+OFFICE = {
+    "Statement": [
+        {
+            "Effect": "Deny",
+            "Action": "eks:CreateCluster",
+            "Resource": "*",
+            "Condition": {"StringNotEquals": {"aws:SourceIp": "203.0.113.7"}},
+        }
+    ]
+}
+
+
+def test_usual_guardrails_do_not_read_as_denied(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = chosen(REACHABLE)
+    person = aws.people.user("Deployer", *documents(given).values())
+    become(person, monkeypatch)
+    person.attach(GUARDRAIL)
+    assert [item.level for item in findings(given, only="permissions") if item.check == "permissions"] == ["info"]
+    elsewhere = {"StringNotEquals": {"aws:RequestedRegion": "eu-west-1"}}
+    person.attach({"Statement": [{"Effect": "Deny", "Action": "eks:*", "Resource": "*", "Condition": elsewhere}]})
+    assert "may not do eks:AssociateAccessPolicy" in texts(given, "error", "permissions")[-1]
+
+
+def test_second_factor_and_what_a_simulation_cannot_know_are_warnings(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = chosen(REACHABLE)
+    person = aws.people.user("Deployer", *documents(given).values())
+    person.mfa = True
+    become(person, monkeypatch)
+    person.attach(FACTOR)
+    (found,) = [item for item in findings(given, only="permissions") if item.level != "info"]
+    assert (found.level, "only with a second factor (MFA)" in found.text) == ("warning", True)
+    person.attach(OFFICE)
+    found = next(item for item in findings(given, only="permissions") if item.level != "info")
+    assert found.level == "warning"
+    assert (
+        "may not do eks:CreateCluster, unless what the simulation does not know allows it (aws:SourceIp)" in found.text
     )
 
 

@@ -9,6 +9,7 @@ not here is not modelled.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,22 @@ def _launch_template(
     return attributes | {"LatestVersionNumber": str(made["LaunchTemplateVersion"]["VersionNumber"])}
 
 
+def _role(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    iam = make.client("iam")
+    if "PermissionsBoundary" in what:
+        iam.put_role_permissions_boundary(RoleName=physical, PermissionsBoundary=new["PermissionsBoundary"])
+    if "Policies" in what:
+        for policy in new["Policies"]:
+            iam.put_role_policy(
+                RoleName=physical,
+                PolicyName=policy["PolicyName"],
+                PolicyDocument=json.dumps(policy["PolicyDocument"]),
+            )
+    return attributes
+
+
 def _key(make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]) -> dict[str, Any]:
     if "Tags" in what:
         tags = [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in new["Tags"]]
@@ -144,6 +161,7 @@ CHANGES: dict[str, Changes] = {
     "AWS::EFS::FileSystem": Changes({"FileSystemTags"}, _file_system),
     "AWS::EKS::Cluster": Changes({"ResourcesVpcConfig", "Version"}, _cluster, "Name"),
     "AWS::EKS::Nodegroup": Changes({"ScalingConfig", "LaunchTemplate"}, _nodes, "NodegroupName"),
+    "AWS::IAM::Role": Changes({"PermissionsBoundary", "Policies"}, _role, "RoleName"),
     "AWS::KMS::Key": Changes({"PendingWindowInDays", "Tags"}, _key),
     "AWS::S3::Bucket": Changes({"Tags"}, _bucket),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from tests.fake_aws import calls, modelled
+from tests.fake_aws import calls, modelled, questions
 from tests.fake_aws.calls import AwsFault, Call
 
 if TYPE_CHECKING:
@@ -108,9 +108,12 @@ class Front:
         if person.expired and not call.via:
             raise AwsFault(words["expired"], "The security token included in the request is expired")
         if call.action != "sts:GetCallerIdentity":
-            decision = person.decides(call.action, None, {"aws:RequestedRegion": call.region})
-            if decision != "allowed":
-                raise AwsFault(words["denied"], f"{person.arn} is not authorized to perform: {call.action}")
+            for question in questions.asked(self.fake, call):
+                if person.decides(question.action, question.resource, question.has) != "allowed":
+                    about = f" on resource: {question.resource}" if question.resource else ""
+                    raise AwsFault(
+                        words["denied"], f"{person.arn} is not authorized to perform: {question.action}{about}"
+                    )
         if call.region not in RegionsAndZonesBackend.zones:
             raise ValueError(f"there is no region {call.region}")
         handler = self.fake.handlers.get((call.service, call.operation))

@@ -1,20 +1,16 @@
-"""Who has credentials here, and what IAM would say to them.
-
-A policy's actions, effects and conditions are evaluated, and its resources where a request names them (the simulation does,
-a plain call does not). Everything else in a policy is refused when it is attached, not ignored.
-"""
+"""Who has credentials here, and the policies that they hold."""
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fake_aws import evaluation
+
 ACCOUNT = "123456789012"
 ADMIN = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-_STATEMENT = {"Sid", "Effect", "Action", "Resource", "Condition"}
 
 
 @dataclass
@@ -26,25 +22,21 @@ class Person:
     key_id: str
     policies: list[dict[str, Any]] = field(default_factory=list)
     expired: bool = False
+    # Whether the session was opened with a second factor; None for long-lived keys, whose requests do not say.
+    mfa: bool | None = None
+    # The permissions boundary, if there is one.
+    boundary: dict[str, Any] | None = None
 
     def attach(self, policy: dict[str, Any]) -> None:
-        for statement in policy["Statement"]:
-            unknown = set(statement) - _STATEMENT
-            assert not unknown, f"policy elements that are not modelled: {unknown}"
+        evaluation.check(policy)
         self.policies.append(policy)
 
     def deny(self, *actions: str) -> None:
         self.attach({"Statement": [{"Effect": "Deny", "Action": list(actions), "Resource": "*"}]})
 
-    def decides(self, action: str, resource: str | None, context: Mapping[str, str]) -> str:
+    def decides(self, action: str, resource: str | None, has: Mapping[str, list[str]]) -> str:
         """IAM's own words: allowed, explicitDeny or implicitDeny."""
-        effects = {
-            statement["Effect"]
-            for policy in self.policies
-            for statement in policy["Statement"]
-            if _matches(statement, action, resource, context)
-        }
-        return "explicitDeny" if "Deny" in effects else "allowed" if "Allow" in effects else "implicitDeny"
+        return evaluation.decide(self.policies, self.boundary, action, resource, has)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -83,27 +75,3 @@ class People:
             person.attach(policy)
         self.by_key[person.key_id] = person
         return person
-
-
-def _matches(statement: Mapping[str, Any], action: str, resource: str | None, context: Mapping[str, str]) -> bool:
-    if not _any(_list(statement["Action"]), action):
-        return False
-    if resource is not None and not _any(_list(statement["Resource"]), resource):
-        return False
-    for test, wanted in statement.get("Condition", {}).items():
-        assert test == "StringEquals", f"condition {test} is not modelled"
-        for key, values in wanted.items():
-            # A call does not say everything a condition may ask for; what it says must fit.
-            if key in context and context[key] not in _list(values):
-                return False
-            if key not in context and resource is not None:
-                return False
-    return True
-
-
-def _any(patterns: list[str], value: str) -> bool:
-    return any(fnmatch.fnmatchcase(value.lower(), pattern.lower()) for pattern in patterns)
-
-
-def _list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)

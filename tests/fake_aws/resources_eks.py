@@ -20,7 +20,8 @@ def _log_group(make: Maker, p: Properties) -> Result:
 def _role(make: Maker, p: Properties) -> Result:
     iam, name = make.client("iam"), p.take("RoleName")
     assume = json.dumps(p.plain("AssumeRolePolicyDocument"))
-    made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=assume, Tags=p.plain("Tags"))["Role"]
+    bound = {"PermissionsBoundary": p.take("PermissionsBoundary")} if "PermissionsBoundary" in p.values else {}
+    made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=assume, Tags=p.plain("Tags"), **bound)["Role"]
     for arn in p.take("ManagedPolicyArns", []):
         iam.attach_role_policy(RoleName=name, PolicyArn=arn)
     for policy in p.take("Policies", []):

@@ -3,6 +3,8 @@ arrange. One request is answered at a time, after everything that is due by then
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +33,8 @@ from tests.fake_aws.quotas import Quotas
 from tests.fake_aws.stacks import Stacks
 from tests.fake_aws.tagging import Tagging
 from tests.fake_aws.tokens import Tokens
+from umiak.cluster import boundary
+from umiak.spec.cluster import ClusterSpec, default_zones
 
 REGION = "us-west-2"
 
@@ -90,6 +94,7 @@ class FakeAws:
         self.pricing = Pricing()
         self.quotas = Quotas()
         self.kubernetes.arrange()
+        self.identity = Identity(self)
         own = [
             self.eks,
             self.stacks,
@@ -98,7 +103,7 @@ class FakeAws:
             self.tagging,
             self.pricing,
             self.quotas,
-            Identity(self),
+            self.identity,
         ]
         self.handlers: dict[tuple[str, str], Callable[[Call], Any]] = {}
         for service in own:
@@ -107,7 +112,8 @@ class FakeAws:
         for operation in ("PutBucketPolicy", "DeleteBucketPolicy"):
             self.handlers["s3", operation] = lambda call: {}
         self.guardduty = GuardDuty(self)
-        self.guards = Network(self).guards() | {("ec2", "DeleteVpcEndpoints"): self.guardduty.deleted}
+        self.guards = Network(self).guards() | self.identity.guards()
+        self.guards["ec2", "DeleteVpcEndpoints"] = self.guardduty.deleted
 
     @contextmanager
     def running(self) -> Iterator[FakeAws]:
@@ -159,6 +165,7 @@ class FakeAws:
 
     def deploy(self, name: str, body: str, person: Person | None = None, region: str = REGION) -> str:
         """A stack, as an administrator makes it by hand with `aws cloudformation deploy`; its status when all is done."""
+        self._bound(body, region)
         client = self.client("cloudformation", person, region)
         which = {"StackName": name, "ChangeSetName": "by-hand"}
         admin = [{"ParameterKey": "AdminArn", "ParameterValue": self.admin.principal}]
@@ -175,6 +182,14 @@ class FakeAws:
         self.settle()
         status: str = client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
         return status
+
+    def _bound(self, body: str, region: str) -> None:
+        """What the administrator creates first: the boundary that the template's roles name, as it is rendered."""
+        iam = self.client("iam")
+        for name in set(re.findall(rf":policy/([\w-]+)-{region}-boundary", body)):
+            rendered = boundary.text(ClusterSpec(name, region, default_zones(region)))
+            with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+                iam.create_policy(PolicyName=f"{name}-{region}-boundary", PolicyDocument=rendered)
 
     def settle(self) -> None:
         """Let time pass until nothing is at work."""

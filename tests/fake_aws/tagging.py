@@ -53,6 +53,23 @@ class Tagging:
             ],
         }
 
+    def of(self, arn: str, region: str) -> dict[str, str]:
+        """The tags of one thing, as they are now."""
+        prefix, _, name = arn.rpartition("/")
+        if name in self.fake.interfaces.all:
+            return self.fake.interfaces.all[name].tags
+        if ":ec2:" in arn:
+            return dict(ec2_backends[ACCOUNT][region].tags.get(name, {}))
+        if ":elasticfilesystem:" in arn:
+            efs = efs_backends[ACCOUNT][region]
+            there = efs.access_points if prefix.endswith("access-point") else efs.file_systems_by_id
+            return {tag["Key"]: tag["Value"] for tag in efs.list_tags_for_resource(name)} if name in there else {}
+        if ":kms:" in arn:
+            return dict(kms_backends[ACCOUNT][region].tagger.get_tag_dict_for_resource(name))
+        if ":elasticloadbalancing:" in arn:
+            return next((item.tags for item in self.fake.balancers.all.values() if item.arn == arn), {})
+        return {}
+
     def _live(self, region: str) -> Iterator[tuple[str, dict[str, str]]]:
         ec2 = ec2_backends[ACCOUNT][region]
         root = f"arn:aws:ec2:{region}:{ACCOUNT}"

@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     up = verbs.add_parser("up", help="create it, or bring it to what the file says; goes on after an interruption")
     up.add_argument("--yes", action="store_true", help="do not ask")
+    up.add_argument("--force", action="store_true", help="continue past errors that the checks found; they are listed")
     _kubeconfig(up)
     _file(up)
     up.set_defaults(verb=cluster_life.up)

@@ -60,7 +60,7 @@ def up(options: argparse.Namespace) -> int:
     spec, aws = _aws(options)
     book = PriceBook(aws, False, datetime.now(UTC))
     try:
-        done = Up(aws, spec, _talk(options.yes), book, _connect, options.kubeconfig, date.today()).run()
+        done = Up(aws, spec, _talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
     except KeyboardInterrupt:
         print(
             "AWS goes on by itself; `umiak cluster up` goes on watching, `umiak cluster destroy` removes it", flush=True

@@ -35,6 +35,7 @@ CALLS: dict[tuple[str, str], str] = {
     ("ec2", "DescribeRegions"): "ec2:DescribeRegions",
     ("ec2", "DescribeSecurityGroups"): "ec2:DescribeSecurityGroups",
     ("ec2", "DescribeSpotPriceHistory"): "ec2:DescribeSpotPriceHistory",
+    ("ec2", "DescribeSubnets"): "ec2:DescribeSubnets",
     ("ec2", "DescribeVolumes"): "ec2:DescribeVolumes",
     ("ec2", "DescribeVpcEndpoints"): "ec2:DescribeVpcEndpoints",
     ("ec2", "DescribeVpcs"): "ec2:DescribeVpcs",
@@ -51,6 +52,8 @@ CALLS: dict[tuple[str, str], str] = {
     ("elb", "DescribeTags"): "elasticloadbalancing:DescribeTags",
     ("elbv2", "DescribeLoadBalancers"): "elasticloadbalancing:DescribeLoadBalancers",
     ("elbv2", "DescribeTags"): "elasticloadbalancing:DescribeTags",
+    ("iam", "GetPolicy"): "iam:GetPolicy",
+    ("iam", "GetPolicyVersion"): "iam:GetPolicyVersion",
     ("iam", "GetRole"): "iam:GetRole",
     ("iam", "SimulatePrincipalPolicy"): "iam:SimulatePrincipalPolicy",
     ("kms", "DescribeKey"): "kms:DescribeKey",
@@ -92,6 +95,12 @@ CHANGES: dict[tuple[str, str], str] = {
     ("s3", "DeleteObjects"): "s3:DeleteObjectVersion",
     ("s3", "ListMultipartUploads"): "s3:ListBucketMultipartUploads",
     ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
+}
+
+# What only an administrator may do, and no policy of ours allows: `up` and `destroy` try, and say whom to ask.
+ADMINISTERS: dict[tuple[str, str], str] = {
+    ("iam", "CreatePolicy"): "iam:CreatePolicy",
+    ("iam", "DeletePolicy"): "iam:DeletePolicy",
 }
 
 # Daily work with a cluster that exists. These umiak may call itself; they only look, or get a password for the registry.
@@ -217,7 +226,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     ),
     "AWS::IAM::Role": _actions(
         iam="AttachRolePolicy CreateRole DeleteRole DeleteRolePolicy DetachRolePolicy GetRole GetRolePolicy "
-        "ListAttachedRolePolicies ListRolePolicies PutRolePolicy TagRole UntagRole UpdateAssumeRolePolicy"
+        "ListAttachedRolePolicies ListRolePolicies PutRolePermissionsBoundary PutRolePolicy TagRole UntagRole"
     ),
     "AWS::KMS::Alias": _actions(kms="CreateAlias DeleteAlias ListAliases UpdateAlias"),
     "AWS::KMS::Key": _actions(

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from umiak.cluster.actions import CALLS, CHANGES, USES
+from umiak.cluster.actions import ADMINISTERS, CALLS, CHANGES, USES
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import partition
 
@@ -119,7 +119,7 @@ class Aws:
         return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
     def _prepare(self, service: str, operation: str, region: str | None) -> tuple[Any, str]:
-        action = (CALLS | CHANGES | USES)[service, operation]
+        action = (CALLS | CHANGES | USES | ADMINISTERS)[service, operation]
         place = region or self.region
         with self._lock:
             if (service, place) not in self._clients:

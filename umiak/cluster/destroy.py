@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from umiak import trusted
-from umiak.cluster import advice, belongings, kube, ownership, stacks, states, sweep, waiting
+from umiak.cluster import advice, belongings, boundary, kube, ownership, stacks, states, sweep, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.belongings import Thing
+from umiak.cluster.checks.account import caller
 from umiak.cluster.ownership import Owner
 from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Stack
@@ -92,6 +93,7 @@ def destroy(work: Work) -> Remains | None:
     refuse_foreign(spec, stack)
     there = audit(work.aws, spec, work.owner)
     if stack is None and not there.left:
+        bound(work)
         say(f"there is nothing of {spec.name} in {spec.region} to remove")
         return there
     say(_announcement(spec, stack, there))
@@ -279,6 +281,13 @@ def late_logs(work: Work) -> None:
     sweep.log_group(work.aws, work.spec, work.owner, work.say)
 
 
+def bound(work: Work) -> None:
+    """The boundary of the roles, when they are gone; what an administrator made for the next cluster stays."""
+    became = boundary.remove(work.aws, work.spec, caller(work.aws).account)
+    if became:
+        work.say(became)
+
+
 STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
     ("waiting for what is going on", settle),
     ("protection off", unprotect),
@@ -291,6 +300,7 @@ STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
     ("cluster, mount targets and network", the_stack),
     ("data that the stack kept", data),
     ("logs", late_logs),
+    ("boundary of the roles", bound),
 )
 
 

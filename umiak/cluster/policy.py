@@ -1,24 +1,29 @@
 """The IAM policies a cluster needs, exact: no action that nothing uses, no resource wider than a written reason.
 
-With `use` alone a user works with a cluster that exists: pushes the image, uploads data, writes a kubeconfig. With `plan` a user
-validates, prices and watches; with the two `deploy` documents as well (two, because IAM limits the size of one), creates and
-removes. An administrator who deploys the rendered template by hand gives a user only the first two.
+Where each is allowed is `umiak.cluster.scopes`. With `use` alone a user works with a cluster that exists: pushes the image,
+uploads data, writes a kubeconfig. With `plan` a user validates, prices and watches; with the three `deploy` documents as well
+(three, because IAM limits the size of one), creates and removes. An administrator who deploys the rendered template by hand
+gives a user only the first two.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from umiak.cluster.actions import CALLS, CHANGES, DAILY, STACK, TYPES, USES
-from umiak.cluster.template.roles import role_name
-from umiak.cluster.template.storage import alias_name, log_group_name
-from umiak.spec.cluster import TAG, ClusterSpec, partition, suffix
+from umiak.cluster.scopes import boundary_arn, role_arn, scopes
+from umiak.spec.cluster import ClusterSpec
 
 # IAM refuses a managed policy with more characters than this, white space not counted.
 SIZE_LIMIT = 6144
+# Statements that do not stand in "deploy-services".
+_PARTS = {
+    "deploy-network": {"Look", "Stack", "Ec2", "Ec2New", "Ec2Own", "ByKubernetes", "ByBalancers", "ByGuardDuty"},
+    "deploy-roles": {"Roles", "RolesBound", "RolesAttach", "RolesDetach", "PassRoles", "ServiceRoles"},
+}
 
 
 @dataclass(frozen=True)
@@ -29,17 +34,11 @@ class Statement:
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Why a resource is "*"; a policy has no room for comments, so it stands here and in the summary.
     reason: str = ""
+    effect: str = "Allow"
 
     def to_dict(self) -> dict[str, Any]:
-        body = {"Sid": self.sid, "Effect": "Allow", "Action": list(self.actions), "Resource": list(self.resources)}
+        body = {"Sid": self.sid, "Effect": self.effect, "Action": list(self.actions), "Resource": list(self.resources)}
         return body | ({"Condition": self.conditions} if self.conditions else {})
-
-
-@dataclass(frozen=True)
-class _Scope:
-    resources: tuple[str, ...]
-    conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    reason: str = ""
 
 
 def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statement, ...]]:
@@ -49,24 +48,43 @@ def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statem
     # What the first document allows need not stand in another, unless it is about other resources: a user looks at its own
     # role, CloudFormation at the cluster's.
     deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
-    network = {
-        "Look",
-        "Stack",
-        "Ec2",
-        "Ec2Own",
-        "ByKubernetes",
-        "ByBalancers",
-        "ByGuardDuty",
-        "Roles",
-        "PassRoles",
-        "ServiceRoles",
-    }
     return {
         "use": _statements(spec, {*USES.values(), *DAILY}, "Use"),
         "plan": _statements(spec, plan, "Plan"),
-        "deploy-network": tuple(item for item in deploy if item.sid.removeprefix("Deploy") in network),
-        "deploy-services": tuple(item for item in deploy if item.sid.removeprefix("Deploy") not in network),
+        **{
+            name: tuple(item for item in deploy if _part(item) == name)
+            for name in ("deploy-network", "deploy-services")
+        },
+        "deploy-roles": (*(item for item in deploy if _part(item) == "deploy-roles"), *_denied(spec)),
     }
+
+
+def _part(item: Statement) -> str:
+    sid = item.sid.removeprefix("Deploy")
+    return next((name for name, sids in _PARTS.items() if sid in sids), "deploy-services")
+
+
+def _denied(spec: ClusterSpec) -> tuple[Statement, ...]:
+    """Whatever else a deployer holds: the boundary stays as it is, and on the roles."""
+    return (
+        Statement(
+            "DeployKeepsBoundary",
+            ("iam:DeleteRolePermissionsBoundary",),
+            (role_arn(spec.name, spec.region, spec.account, "*"),),
+            effect="Deny",
+        ),
+        Statement(
+            "DeployLeavesBoundary",
+            (
+                "iam:CreatePolicyVersion",
+                "iam:DeletePolicy",
+                "iam:DeletePolicyVersion",
+                "iam:SetDefaultPolicyVersion",
+            ),
+            (boundary_arn(spec.name, spec.region, spec.account),),
+            effect="Deny",
+        ),
+    )
 
 
 def changes(spec: ClusterSpec) -> set[str]:
@@ -84,14 +102,14 @@ def size(policy: str) -> int:
 
 
 def _statements(spec: ClusterSpec, actions: set[str], prefix: str) -> tuple[Statement, ...]:
-    scopes = _scopes(spec)
+    allowed = scopes(spec)
     grouped: dict[str, list[str]] = {}
     for action in sorted(actions):
         for place in _places(action, prefix):
             grouped.setdefault(place, []).append(action)
     return tuple(
         Statement(prefix + name, tuple(grouped[name]), scope.resources, scope.conditions, scope.reason)
-        for name, scope in scopes.items()
+        for name, scope in allowed.items()
         if name in grouped
     )
 
@@ -105,6 +123,7 @@ _EC2_TAGGED = {
     "DeleteRouteTable",
     "DeleteSecurityGroup",
     "DeleteSubnet",
+    "DeleteTags",
     "DeleteVpc",
     "DeleteVpcEndpoints",
     "DetachInternetGateway",
@@ -122,8 +141,16 @@ _PLACES = {
     "elasticfilesystem:CreateFileSystem": "New",
     "elasticfilesystem:DeleteFileSystem": "EfsOwn",
     "elasticfilesystem:DeleteAccessPoint": "EfsOwn",
+    "elasticfilesystem:UntagResource": "EfsOwn",
+    "iam:AttachRolePolicy": "RolesAttach",
+    "iam:CreateRole": "RolesBound",
     "iam:CreateServiceLinkedRole": "ServiceRoles",
+    "iam:DetachRolePolicy": "RolesDetach",
+    "iam:GetPolicy": "Boundary",
+    "iam:GetPolicyVersion": "Boundary",
     "iam:PassRole": "PassRoles",
+    "iam:PutRolePermissionsBoundary": "RolesBound",
+    "iam:PutRolePolicy": "RolesBound",
     "iam:SimulatePrincipalPolicy": "Self",
     "kms:CreateAlias": "KeyAlias",
     "kms:CreateKey": "New",
@@ -151,11 +178,14 @@ _USE_PLACES = {
     "s3:PutObject": "Objects",
 }
 
-# What Kubernetes and GuardDuty made and `destroy` removes: it carries the tags of who made it, and not ours.
-_BY_KUBERNETES = {
+# Actions that stand in several. A tag decides what may be deleted, so it can be set only on what is being made or already ours.
+# What Kubernetes and GuardDuty made and `destroy` removes carries the tags of who made it, and not ours.
+_SEVERAL = {
+    "ec2:CreateTags": ("Ec2New", "Ec2Own"),
     "ec2:DeleteSecurityGroup": ("Ec2Own", "ByKubernetes", "ByBalancers", "ByGuardDuty"),
     "ec2:DeleteVpcEndpoints": ("Ec2Own", "ByGuardDuty"),
     "ec2:DeleteVolume": ("ByKubernetes",),
+    "elasticfilesystem:TagResource": ("EfsNew", "EfsOwn"),
     "elasticloadbalancing:DeleteLoadBalancer": ("ByKubernetes", "ByBalancers"),
 }
 
@@ -179,8 +209,8 @@ _SERVICES = {
 def _places(action: str, prefix: str) -> tuple[str, ...]:
     """The statements an action stands in; nearly all in one."""
     service, _, name = action.partition(":")
-    if action in _BY_KUBERNETES:
-        return _BY_KUBERNETES[action]
+    if action in _SEVERAL:
+        return _SEVERAL[action]
     if prefix == "Use" and action in _USE_PLACES:
         return (_USE_PLACES[action],)
     if service == "ec2":
@@ -189,81 +219,3 @@ def _places(action: str, prefix: str) -> tuple[str, ...]:
         # The caller's own, and the cluster's, which the last look of a destroy is about.
         return ("Self",)
     return (_PLACES.get(action) or _SERVICES[service],)
-
-
-def _scopes(spec: ClusterSpec) -> dict[str, _Scope]:
-    name, region, account = spec.name, spec.region, spec.account or "*"
-    root = f"arn:{partition(region)}"
-
-    def arn(service: str, rest: str) -> str:
-        return f"{root}:{service}:{region}:{account}:{rest}"
-
-    here = {"StringEquals": {"aws:RequestedRegion": region}}
-    tagged = {"StringEquals": {f"aws:ResourceTag/{TAG}": name}}
-    tagging = {"StringEquals": {f"aws:RequestTag/{TAG}": name}}
-    log_group = arn("logs", f"log-group:{log_group_name(name)}")
-    key = _Scope((spec.kms_key_arn,)) if spec.kms_key_arn else _Scope((arn("kms", "key/*"),), tagged)
-    via_s3 = {"kms:ViaService": f"s3.{region}.{suffix(region)}"}
-    services = ["eks.amazonaws.com", "eks-nodegroup.amazonaws.com", "elasticfilesystem.amazonaws.com"]
-    services += ["spot.amazonaws.com"] if spec.nodes.spot else []
-    roles = f"{root}:iam::{account}:role/{role_name(name, region, '*')}"
-    return {
-        "Look": _Scope(("*",), reason="these calls only read, and nearly all name no resource that could be limited"),
-        "PublicParameters": _Scope((f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",)),
-        "Self": _Scope((f"{root}:iam::{account}:role/*", f"{root}:iam::{account}:user/*")),
-        "Stack": _Scope((arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*"))),
-        "Ec2": _Scope(
-            ("*",),
-            here,
-            "these make or connect network parts that have no name or tag before they exist; limited to the region",
-        ),
-        "Ec2Own": _Scope((arn("ec2", "*"),), tagged),
-        "ByKubernetes": _Scope(
-            (arn("ec2", "security-group/*"), arn("ec2", "volume/*"), arn("elasticloadbalancing", "loadbalancer/*")),
-            {"StringEquals": {f"aws:ResourceTag/kubernetes.io/cluster/{name}": "owned"}},
-        ),
-        "ByBalancers": _Scope(
-            (arn("ec2", "security-group/*"), arn("elasticloadbalancing", "loadbalancer/*")),
-            {"StringEquals": {"aws:ResourceTag/elbv2.k8s.aws/cluster": name}},
-        ),
-        "ByGuardDuty": _Scope(
-            (arn("ec2", "security-group/*"), arn("ec2", "vpc-endpoint/*")),
-            {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
-        ),
-        "Efs": _Scope((arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*"))),
-        "EfsOwn": _Scope(
-            (arn("elasticfilesystem", "file-system/*"), arn("elasticfilesystem", "access-point/*")), tagged
-        ),
-        "Eks": _Scope(
-            tuple(
-                arn("eks", f"{kind}/{name}{rest}")
-                for kind, rest in (
-                    ("cluster", ""),
-                    ("access-entry", "/*"),
-                    ("addon", "/*"),
-                    ("nodegroup", "/*"),
-                    ("podidentityassociation", "/*"),
-                )
-            )
-        ),
-        "Roles": _Scope((roles,)),
-        "PassRoles": _Scope(
-            (roles,),
-            {
-                "StringEquals": {
-                    "iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"]
-                }
-            },
-        ),
-        "ServiceRoles": _Scope(
-            (f"{root}:iam::{account}:role/aws-service-role/*",), {"StringEquals": {"iam:AWSServiceName": services}}
-        ),
-        "New": _Scope(("*",), tagging, "these make what has no name yet; only what gets our tag can be made"),
-        "Key": key,
-        "KeyByS3": replace(key, conditions={"StringEquals": key.conditions.get("StringEquals", {}) | via_s3}),
-        "KeyAlias": _Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
-        "Bucket": _Scope((f"{root}:s3:::{name}-*",)),
-        "Objects": _Scope((f"{root}:s3:::{name}-*/*",)),
-        "Images": _Scope((arn("ecr", f"repository/{name}-*"),)),
-        "Logs": _Scope((log_group, f"{log_group}:*")),
-    }

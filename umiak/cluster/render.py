@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from umiak.cluster import manifests, policy, summary, template
+from umiak.cluster import boundary, manifests, policy, summary, template
 from umiak.cluster.summary import MANIFESTS, TEMPLATE, policy_file
 from umiak.errors import InputError
 from umiak.spec.cluster import ClusterSpec
@@ -18,6 +18,7 @@ def files(spec: ClusterSpec) -> dict[str, str]:
     built = template.build(spec)
     policies = policy.documents(spec, template.types(built))
     assets = {TEMPLATE: template.text(spec), MANIFESTS: manifests.text()}
+    assets |= {boundary.FILE: boundary.text(spec)}
     assets |= {policy_file(name): policy.text(statements) for name, statements in policies.items()}
     return assets | {SUMMARY: summary.text(spec, built, policies)}
 

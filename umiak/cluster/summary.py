@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from umiak.cluster import boundary
 from umiak.cluster.policy import Statement
 from umiak.cluster.template.kubernetes import DATA_ACCOUNT, DATA_NAMESPACE, LOG_DAYS
 from umiak.cluster.template.network import subnets
+from umiak.cluster.template.roles import boundary_name
 from umiak.spec.cluster import TAG, ClusterSpec, architecture
 
 # How the files beside the summary are called.
@@ -42,9 +44,13 @@ def text(
         "## Policies",
         "`policy-use.json` is for daily work with a cluster that exists: push the image, upload data to the bucket, write a "
         "kubeconfig. It lets nobody into Kubernetes: there the administrator above decides, by access entries of EKS. "
-        "`policy-plan.json` is enough to validate, price and watch. Who creates and removes the stack needs the two "
-        "`policy-deploy-…` as well; an administrator who does that by hand can keep them. Wildcards and their reasons:",
-        _table(("statement", "why"), _reasons(built, policies)),
+        "`policy-plan.json` is enough to validate, price and watch. Who creates and removes the stack needs the three "
+        "`policy-deploy-…` as well; an administrator who does that by hand can keep them.",
+        f"An administrator first creates the policy `{boundary_name(spec.name, spec.region)}` from `{boundary.FILE}`. It is the "
+        "permissions boundary of every role of the cluster: the most that any of them can do, whatever is attached to it. The "
+        "deploy policies allow roles only with it, and forbid to change it.",
+        "Wildcards and their reasons:",
+        _table(("statement", "why"), _reasons(spec, built, policies)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -94,6 +100,7 @@ def _by_hand(spec: ClusterSpec) -> str:
     where = f"--region {spec.region} --stack-name {spec.name}"
     admin = spec.kubernetes.admin_arn or "arn:aws:iam::123456789012:role/…"
     return f"""```sh
+{boundary.command(spec)}
 aws cloudformation deploy {where} --template-file {TEMPLATE} \\
   --capabilities CAPABILITY_NAMED_IAM --parameter-overrides AdminArn={admin}
 aws eks update-kubeconfig --region {spec.region} --name {spec.name}
@@ -103,10 +110,12 @@ envsubst < {MANIFESTS} | kubectl apply -f -
 ```"""
 
 
-def _reasons(built: Mapping[str, Any], policies: Mapping[str, tuple[Statement, ...]]) -> list[tuple[str, str]]:
+def _reasons(
+    spec: ClusterSpec, built: Mapping[str, Any], policies: Mapping[str, tuple[Statement, ...]]
+) -> list[tuple[str, str]]:
     ours = [
         (f"{policy_file(name)}: {item.sid}", item.reason)
-        for name, items in policies.items()
+        for name, items in [*policies.items(), ("boundary", boundary.statements(spec))]
         for item in items
         if item.reason
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from umiak.cluster import (
     access,
     advice,
+    boundary,
     checks,
     cost,
     destroy,
@@ -33,6 +34,7 @@ from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Outcome, Stack
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
+from umiak.cluster.template.roles import boundary_name
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 
@@ -51,6 +53,8 @@ class Up:
     connect: kube.Connect
     kubeconfig: Path
     today: date
+    # Continue past errors of the checks, which may be wrong.
+    force: bool = False
 
     def run(self) -> bool:
         """Whether the cluster is up; False when the answer to a question was no."""
@@ -76,8 +80,14 @@ class Up:
         found = checks.run(self.spec, self.aws, self.today)
         if any(item.level != "info" for item in found):
             self.talk.say(tables.findings([item for item in found if item.level != "info"]))
-        if any(item.level == "error" for item in found):
-            raise InputError("the plan cannot work as it is; correct what is listed above and run this again")
+        errors = sum(item.level == "error" for item in found)
+        if errors and not self.force:
+            raise InputError(
+                "the plan cannot work as it is; correct what is listed above and run this again, or, if you know better, "
+                "continue with --force"
+            )
+        if errors:
+            self.talk.say(f"--force: continuing past {errors} error{'' if errors == 1 else 's'} listed above")
 
     def _next(self, stack: Stack | None) -> Step:
         status = stack.status if stack else None
@@ -98,12 +108,18 @@ class Up:
 
     def _create(self, stack: Stack | None) -> None:
         name, body = self.spec.name, template.text(self.spec)
+        self._bound()
         stacks.plan(self.aws, name, body, {"AdminArn": self._admin()}, new=True)
         after = stacks.execute(self.aws, name)
         found = stacks.find(self.aws, name)
         if found is None:
             raise UmiakError(f"the stack {name} vanished while it was created; run this again")
         self._watched(found.id, after)
+
+    def _bound(self) -> None:
+        """The roles cannot be made without their boundary; nothing is billed before it is there."""
+        if boundary.ensure(self.aws, self.spec, caller(self.aws).account):
+            self.talk.say(f"created policy {boundary_name(self.spec.name, self.spec.region)}, which bounds the roles")
 
     def _admin(self) -> str:
         """Who administers the cluster: as cluster.yaml says, or whoever makes it."""
@@ -177,6 +193,7 @@ class Up:
         parameters = {**stack.parameters}
         if self.spec.kubernetes.admin_arn:
             parameters["AdminArn"] = self.spec.kubernetes.admin_arn
+        self._bound()
         planned = stacks.plan(self.aws, stack.name, template.text(self.spec), parameters, new=False)
         if planned is None:
             self.talk.say(f"the stack {stack.name} is as cluster.yaml says")

@@ -26,6 +26,7 @@ ONLINE: dict[str, Check] = {
     "template": named.template,
     "quotas": quotas.check,
     "permissions": permissions.check,
+    "boundary": permissions.bounded,
 }
 
 

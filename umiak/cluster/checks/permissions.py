@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from umiak.cluster import policy, template
+from umiak.cluster import boundary, policy, template
 from umiak.cluster.aws import AwsError, DeniedError
 from umiak.cluster.checks.finding import Context, Finding
 from umiak.cluster.policy import Statement
+from umiak.cluster.template.roles import boundary_name
 
 SHOWN = 6
+
+
+# Asked about in the region where their service answers.
+AT_HOME = ("iam:", "pricing:", "sts:")
+# What every request of ours carries. Whether a second factor was used is not to be seen from here: see `_needs_factor`.
+USUAL = {"aws:MultiFactorAuthPresent": ("boolean", "true"), "aws:SecureTransport": ("boolean", "true")}
+# An action that everybody needs, to find out what a second factor changes.
+PROBE = "ec2:DescribeVpcs"
 
 
 def check(context: Context) -> list[Finding]:
@@ -21,59 +30,150 @@ def check(context: Context) -> list[Finding]:
             )
         ]
     documents = policy.documents(context.spec, template.types(template.build(context.spec)))
-    found = []
-    for name, statements in documents.items():
-        try:
-            denied = sorted(action for item in statements for action in _denied(context, principal, item))
-        except DeniedError as error:
-            return [
+    found: list[Finding] = []
+    try:
+        for name, statements in documents.items():
+            found += _of_document(context, principal, name, statements)
+        if not found and _needs_factor(context, principal):
+            found.append(
                 Finding(
                     "warning",
                     "permissions",
-                    f"not checked: these credentials may not do {error.action}, so what else they may do is not known",
-                    "allow iam:SimulatePrincipalPolicy (it is in policy-plan.json), or go on and see",
-                )
-            ]
-        except AwsError as error:
-            if error.code != "NoSuchEntity":
-                raise
-            return [Finding("warning", "permissions", f"not checked: IAM does not find {principal}", "go on and see")]
-        if denied:
-            more = f" and {len(denied) - SHOWN} more" if len(denied) > SHOWN else ""
-            found.append(
-                Finding(
-                    # Who makes a cluster need not be who works with it.
-                    "warning" if name == "use" else "error",
-                    "permissions",
-                    f"as IAM simulates it, {principal} may not do {', '.join(denied[:SHOWN])}{more}",
-                    f"attach policy-{name}.json, which `umiak cluster render` writes"
-                    + ("" if name in ("use", "plan") else ", or have an administrator deploy template.yaml"),
+                    f"{principal} may do this only with a second factor (MFA), and whether this session has one is not known",
+                    "if AWS refuses, sign in with a code: a profile with mfa_serial, or `aws sts get-session-token`",
                 )
             )
+    except DeniedError as error:
+        return [
+            Finding(
+                "warning",
+                "permissions",
+                f"not checked: these credentials may not do {error.action}, so what else they may do is not known",
+                "allow iam:SimulatePrincipalPolicy (it is in policy-plan.json), or continue and see",
+            )
+        ]
+    except AwsError as error:
+        if error.code != "NoSuchEntity":
+            raise
+        return [Finding("warning", "permissions", f"not checked: IAM does not find {principal}", "continue and see")]
     return found or [Finding("info", "permissions", f"{principal} may do everything that is needed")]
 
 
-def _denied(context: Context, principal: str, statement: Statement) -> list[str]:
+def _of_document(context: Context, principal: str, name: str, statements: tuple[Statement, ...]) -> list[Finding]:
+    """Denied for certain, and denied as far as a simulation can see: IAM says which keys it would have had to know."""
+    denied: dict[str, set[str]] = {}
+    for item in statements:
+        if item.effect == "Allow":
+            for action, missing in _denied(context, principal, item).items():
+                denied[action] = denied.get(action, missing) & missing
+    fix = f"attach policy-{name}.json, which `umiak cluster render` writes"
+    fix += "" if name in ("use", "plan") else ", or have an administrator deploy template.yaml"
+    certain = sorted(action for action, missing in denied.items() if not missing)
+    perhaps = sorted(action for action, missing in denied.items() if missing)
+    found = []
+    if certain:
+        text = f"as IAM simulates it, {principal} may not do {_listed(certain)}"
+        # Who makes a cluster need not be who works with it.
+        found.append(Finding("warning" if name == "use" else "error", "permissions", text, fix))
+    if perhaps:
+        keys = ", ".join(sorted(set().union(*(denied[action] for action in perhaps))))
+        text = f"{principal} may not do {_listed(perhaps)}, unless what the simulation does not know allows it ({keys})"
+        found.append(Finding("warning", "permissions", text, f"continue and see; if AWS refuses, {fix}"))
+    return found
+
+
+def _listed(actions: list[str]) -> str:
+    more = f" and {len(actions) - SHOWN} more" if len(actions) > SHOWN else ""
+    return ", ".join(actions[:SHOWN]) + more
+
+
+def _needs_factor(context: Context, principal: str) -> bool:
+    without = USUAL | {"aws:MultiFactorAuthPresent": ("boolean", "false")}
+    results = _simulated(context, principal, (PROBE,), (), _entries(context.spec.region, {}, without))
+    return not all(_allowed(result) for result in results)
+
+
+def bounded(context: Context) -> list[Finding]:
+    """The boundary of the roles: there, and as this version renders it?"""
+    spec = context.spec
+    name, found = boundary_name(spec.name, spec.region), boundary.look(context.aws, spec, context.caller.account)
+    if found is None:
+        text = (
+            f"the policy {name} is not there yet: `umiak cluster up` creates it, or says what an administrator must run"
+        )
+        return [Finding("info", "boundary", text)]
+    if not boundary.is_current(spec, found["document"]):
+        return [
+            Finding(
+                "warning",
+                "boundary",
+                f"the policy {name} is not what this version renders, so a role may be refused what it needs",
+                f"an administrator compares it with {boundary.FILE}, which `umiak cluster render` writes, and renews it: "
+                f"aws iam create-policy-version --set-as-default --policy-arn {found['arn']} "
+                f"--policy-document file://{boundary.FILE}",
+            )
+        ]
+    return [Finding("info", "boundary", f"the policy {name} is there")]
+
+
+def _denied(context: Context, principal: str, statement: Statement) -> dict[str, set[str]]:
+    """Action → the condition keys that IAM lacked when it said no."""
+    home = tuple(action for action in statement.actions if action.startswith(AT_HOME))
+    denied = {}
+    for region, actions in ((context.aws.home, home), (context.spec.region, statement.actions)):
+        asked = tuple(action for action in actions if (action in home) == (actions is home))
+        if not asked:
+            continue
+        entries = _entries(region, statement.conditions, USUAL)
+        for result in _simulated(context, principal, asked, statement.resources, entries):
+            if not _allowed(result):
+                denied[result["EvalActionName"]] = _missing(result)
+    return denied
+
+
+def _entries(
+    region: str, conditions: dict[str, dict[str, Any]], usual: dict[str, tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """What a real request would say: where it goes, how, and what the statement's own conditions ask for."""
+    said = {"aws:RequestedRegion": ("string", region), **usual}
+    said |= {key: ("string", _one(value)) for test in conditions.values() for key, value in test.items()}
+    return [
+        {"ContextKeyName": key, "ContextKeyType": kind, "ContextKeyValues": [value]}
+        for key, (kind, value) in said.items()
+    ]
+
+
+def _simulated(
+    context: Context,
+    principal: str,
+    actions: tuple[str, ...],
+    resources: tuple[str, ...],
+    entries: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
     optional: dict[str, Any] = {}
-    if statement.resources != ("*",):
-        optional["ResourceArns"] = [
-            sample(arn, context.spec.region, context.caller.account) for arn in statement.resources
+    if resources not in ((), ("*",)):
+        optional["ResourceArns"] = [sample(arn, context.spec.region, context.caller.account) for arn in resources]
+    for entry in entries:
+        entry["ContextKeyValues"] = [
+            sample(value, context.spec.region, context.caller.account) if value.startswith("arn:") else value
+            for value in entry["ContextKeyValues"]
         ]
-    if statement.conditions:
-        optional["ContextEntries"] = [
-            {"ContextKeyName": key, "ContextKeyType": "string", "ContextKeyValues": [_one(value)]}
-            for test in statement.conditions.values()
-            for key, value in test.items()
-        ]
-    results = context.aws.pages(
+    return context.aws.pages(
         "iam",
         "SimulatePrincipalPolicy",
         "EvaluationResults",
         PolicySourceArn=principal,
-        ActionNames=list(statement.actions),
+        ActionNames=list(actions),
+        ContextEntries=entries,
         **optional,
     )
-    return sorted({result["EvalActionName"] for result in results if not _allowed(result)})
+
+
+def _missing(result: dict[str, Any]) -> set[str]:
+    specific = result.get("ResourceSpecificResults") or []
+    return set(result.get("MissingContextValues", [])).union(
+        *(entry.get("MissingContextValues", []) for entry in specific)
+    )
 
 
 def _allowed(result: dict[str, Any]) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.checks.finding import Context, Finding
 from umiak.spec.cluster import ClusterSpec
 
-# Families that share AWS's "standard" vCPU quotas; the others have one each.
-STANDARD_FAMILIES = "acdhimrtz"
+# Families that share AWS's "standard" vCPU quotas (Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances); trn, inf,
+# hpc, mac and the others have quotas of their own.
+STANDARD_FAMILIES = {"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}
+# A NAT gateway counts from the order to its end; one that failed does not.
+COUNTED = {"pending", "available", "deleting"}
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,10 @@ def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
                 lambda aws: len(aws.call("ec2", "DescribeAddresses")["Addresses"]),
             )
         )
-        # The limit is per zone and gateways do not say theirs, so this may count too many, never too few.
-        quotas.append(Quota("vpc", "L-FE5A380F", "NAT gateways in a zone", 1, _gateways))
+        quotas += [
+            Quota("vpc", "L-FE5A380F", f"NAT gateways in {zone}", 1, partial(_gateways, zone=zone))
+            for zone in spec.zones[:gateways]
+        ]
     if _standard(spec) and spec.nodes.count:
         code = "L-34B43A08" if spec.nodes.spot else "L-1216C47A"
         what = f"vCPUs of {'spot' if spec.nodes.spot else 'on-demand'} standard instances"
@@ -82,8 +89,13 @@ def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
     return quotas
 
 
+def is_standard(instance_type: str) -> bool:
+    family = re.match(r"[a-z]+", instance_type)
+    return bool(family) and family[0] in STANDARD_FAMILIES  # type: ignore[index]
+
+
 def _standard(spec: ClusterSpec) -> bool:
-    return all(name[0] in STANDARD_FAMILIES and not name.startswith(("inf", "trn", "hpc")) for name in spec.nodes.types)
+    return all(is_standard(name) for name in spec.nodes.types)
 
 
 def _vcpus(context: Context) -> int:
@@ -97,8 +109,18 @@ def _vcpus(context: Context) -> int:
     return max((kind["VCpuInfo"]["DefaultVCpus"] for kind in types), default=0)
 
 
-def _gateways(aws: Aws) -> int:
-    return len([item for item in aws.pages("ec2", "DescribeNatGateways", "NatGateways") if item["State"] != "deleted"])
+def _gateways(aws: Aws, zone: str) -> int:
+    """Those of one zone: a gateway names its subnet, and that its zone."""
+    places = [item["SubnetId"] for item in aws.pages("ec2", "DescribeNatGateways", "NatGateways") if _counts(item)]
+    if not places:
+        return 0
+    subnets = aws.pages("ec2", "DescribeSubnets", "Subnets", SubnetIds=sorted(set(places)))
+    here = {subnet["SubnetId"] for subnet in subnets if subnet["AvailabilityZone"] == zone}
+    return sum(place in here for place in places)
+
+
+def _counts(gateway: dict[str, Any]) -> bool:
+    return gateway["State"] in COUNTED and bool(gateway.get("SubnetId"))
 
 
 def _running(aws: Aws, spot: bool) -> int:
@@ -112,7 +134,7 @@ def _running(aws: Aws, spot: bool) -> int:
         _instance_vcpus(instance)
         for reservation in reservations
         for instance in reservation["Instances"]
-        if instance["InstanceType"][0] in STANDARD_FAMILIES and (instance.get("InstanceLifecycle") == "spot") == spot
+        if is_standard(instance["InstanceType"]) and (instance.get("InstanceLifecycle") == "spot") == spot
     )
 
 

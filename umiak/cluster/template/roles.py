@@ -12,6 +12,14 @@ from umiak.cluster.template.storage import StorageParts
 
 # What the roles are for, as their names say it.
 JOBS = ("cluster", "nodes", "network", "volume", "data")
+# What their policies are, besides a short one of the data role's own.
+MANAGED = {
+    "cluster": ("AmazonEKSClusterPolicy",),
+    "nodes": ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"),
+    "network": ("AmazonEKS_CNI_Policy",),
+    "volume": ("service-role/AmazonEFSCSIDriverPolicy",),
+    "data": (),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,11 @@ def role_name(cluster: str, region: str, job: str) -> str:
     return f"{cluster}-{region}-{job}"
 
 
+def boundary_name(cluster: str, region: str) -> str:
+    """The policy that bounds what any of the roles may do, whatever is attached to it."""
+    return f"{cluster}-{region}-boundary"
+
+
 def add(parts: Parts, stores: StorageParts) -> RoleParts:
     data = document(
         statement("ListBucket", "Allow", "s3:ListBucket", GetAtt(stores.bucket, "Arn")),
@@ -40,40 +53,38 @@ def add(parts: Parts, stores: StorageParts) -> RoleParts:
             Condition={"StringEquals": {"kms:ViaService": Sub("s3.${AWS::Region}.${AWS::URLSuffix}")}},
         ),
     )
+    pods = "pods.eks.amazonaws.com"
     return RoleParts(
-        cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com", ["AmazonEKSClusterPolicy"]),
-        nodes=_role(
-            parts,
-            "NodeRole",
-            "nodes",
-            "ec2.amazonaws.com",
-            ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"],
-        ),
-        network=_role(parts, "NetworkRole", "network", "pods.eks.amazonaws.com", ["AmazonEKS_CNI_Policy"]),
-        volume=_role(
-            parts, "VolumeRole", "volume", "pods.eks.amazonaws.com", ["service-role/AmazonEFSCSIDriverPolicy"]
-        ),
+        cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com"),
+        nodes=_role(parts, "NodeRole", "nodes", "ec2.amazonaws.com"),
+        network=_role(parts, "NetworkRole", "network", pods),
+        volume=_role(parts, "VolumeRole", "volume", pods),
         data=explain(
-            _role(parts, "DataRole", "data", "pods.eks.amazonaws.com", [], Read=data),
+            _role(parts, "DataRole", "data", pods, Read=data),
             ReadBucket="Every object of this one bucket, to read",
         ),
     )
 
 
-def _role(parts: Parts, title: str, job: str, service: str, managed: list[str], **inline: Any) -> Any:
+def _role(parts: Parts, title: str, job: str, service: str, **inline: Any) -> Any:
+    spec = parts.spec
     # EKS Pod Identity tags the sessions that it opens; the others only assume.
     actions = ["sts:AssumeRole", "sts:TagSession"] if service.startswith("pods.") else ["sts:AssumeRole"]
     optional: dict[str, Any] = {}
-    if managed:
-        optional["ManagedPolicyArns"] = [Sub(f"arn:${{AWS::Partition}}:iam::aws:policy/{name}") for name in managed]
+    if MANAGED[job]:
+        managed = [Sub(f"arn:${{AWS::Partition}}:iam::aws:policy/{name}") for name in MANAGED[job]]
+        optional["ManagedPolicyArns"] = managed
     if inline:
         optional["Policies"] = [iam.Policy(PolicyName=name, PolicyDocument=body) for name, body in inline.items()]
     return parts.add(
         iam.Role(
             title,
-            RoleName=role_name(parts.spec.name, parts.spec.region, job),
+            RoleName=role_name(spec.name, spec.region, job),
             AssumeRolePolicyDocument=document(
                 {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
+            ),
+            PermissionsBoundary=Sub(
+                f"arn:${{AWS::Partition}}:iam::${{AWS::AccountId}}:policy/{boundary_name(spec.name, spec.region)}"
             ),
             Tags=parts.tags(job),
             **optional,
