@@ -103,7 +103,7 @@ def kubeconfig(options: argparse.Namespace) -> int:
     from umiak.cluster import access
 
     spec, aws = _aws(options)
-    access.write(aws, spec.name, options.kubeconfig)
+    access.write(aws, spec, options.kubeconfig)
     print(f"{options.kubeconfig}: use it with `kubectl --kubeconfig {options.kubeconfig} get nodes`")
     return 0
 

@@ -58,8 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     submit.add_argument("source", metavar="SOURCE", help="http(s)://, s3://, or a path on the volume")
     submit.add_argument("out", metavar="OUT", help="a directory on the volume")
     _how(submit)
-    submit.add_argument("--claim", help=f"the volume's claim (default: of {JOB_FILE}, else efsvol)")
-    submit.add_argument("--image", help=f"the runtime image (default: of {JOB_FILE})")
+    submit.add_argument("--claim", help=f"the volume's claim (default: of {JOB_FILE}, else the cluster's, else efsvol)")
+    submit.add_argument("--image", help=f"the runtime image (default: of {JOB_FILE}, else the cluster's)")
+    submit.add_argument(
+        "--service-account",
+        metavar="NAME",
+        help="whose rights the pod has (default: for s3:// the cluster's, else none)",
+    )
     submit.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="environment of the pod")
     add_options(submit)
     submit.set_defaults(verb=_submit)
@@ -111,22 +116,24 @@ def _submitted(options: argparse.Namespace) -> int:
     from umiak.spec.job import CLAIM, JobSpec
 
     spec = yamlfile.load(Path(JOB_FILE), JobSpec) if Path(JOB_FILE).exists() else None
-    image = options.image or (spec.image if spec else None)
+    api, namespace = connect(options, spec.namespace if spec else None)
+    made = api.access.made
+    image = options.image or (spec.image if spec else made.get("image"))
     if image is None:
         raise InputError(f"umiak data submit needs an --image to run, or a {JOB_FILE} here that names one")
     split = data.Split(
         options.source,
         options.out,
         options.shards,
-        options.claim or (spec.claim if spec else CLAIM),
+        options.claim or (spec.claim if spec else made.get("claim", CLAIM)),
         image,
         options.layout,
         tuple(options.whole),
         options.header,
         options.overwrite,
         dict(_pair(text) for text in options.env),
+        options.service_account or (made.get("service_account") if options.source.startswith("s3://") else None),
     )
-    api, namespace = connect(options, spec.namespace if spec else None)
     with api:
         new = data.submit(api, namespace, split)
         print(f"job {split.name} {'submitted' if new else 'is at work already'}", flush=True)

@@ -15,6 +15,7 @@ from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
 from umiak.errors import InputError
 from umiak.files import atomic, check_target
+from umiak.spec.cluster import ClusterSpec, is_arm
 from umiak.spec.yamlfile import to_yaml
 
 FILE = Path("kubeconfig")
@@ -41,15 +42,12 @@ def endpoint(aws: Aws, cluster: str) -> tuple[str, str]:
 
 
 def kubeconfig(
-    cluster: str, region: str, address: str, certificate: str, profile: str | None, image: str | None
+    cluster: str, region: str, address: str, certificate: str, profile: str | None, needs: dict[str, str]
 ) -> dict[str, Any]:
     """A kubeconfig whose user is a program, so that no password is written anywhere and no aws CLI is needed.
 
-    Its context says, as an extension, what a job on this cluster needs besides: the image and the claim of the volume.
+    Its context says, as an extension, what a job on this cluster needs besides: see `_needs`.
     """
-    # Loads the template's library, which a token can do without.
-    from umiak.cluster.manifests import VOLUME
-
     name = f"{cluster}.{region}"
     umiak = shutil.which("umiak")
     command = [umiak] if umiak else [sys.executable, "-m", "umiak.cli.main"]
@@ -62,7 +60,6 @@ def kubeconfig(
     }
     if profile:
         plugin["env"] = [{"name": "AWS_PROFILE", "value": profile}]
-    needs = {"claim": VOLUME} | ({"image": f"{image}:latest"} if image else {})
     for_jobs = {"name": EXTENSION, "extension": needs}
     return {
         "apiVersion": "v1",
@@ -74,12 +71,25 @@ def kubeconfig(
     }
 
 
-def write(aws: Aws, cluster: str, path: Path) -> None:
+def _needs(spec: ClusterSpec, image: str | None) -> dict[str, str]:
+    """What `umiak job`, `data` and `image` use unasked."""
+    # Loads the template's library, which a token can do without.
+    from umiak.cluster.manifests import VOLUME
+    from umiak.cluster.template.kubernetes import DATA_ACCOUNT
+
+    platform = "linux/arm64" if is_arm(spec.nodes.types[0]) else "linux/amd64"
+    needs = {"claim": VOLUME, "service_account": DATA_ACCOUNT, "platform": platform}
+    return needs | ({"image": f"{image}:latest"} if image else {})
+
+
+def write(aws: Aws, spec: ClusterSpec, path: Path) -> None:
     """For this user only, whole or not at all. A file of another cluster is not overwritten."""
+    cluster = spec.name
     address, certificate = endpoint(aws, cluster)
     stack = stacks.find(aws, cluster)
     image = stack.outputs.get("ImageRepository") if stack and stack.ours else None
-    made = kubeconfig(cluster, aws.region, address, certificate, os.environ.get("AWS_PROFILE"), image)
+    profile = os.environ.get("AWS_PROFILE")
+    made = kubeconfig(cluster, aws.region, address, certificate, profile, _needs(spec, image))
     if path.exists() and f"current-context: {made['current-context']}" not in path.read_text(errors="replace"):
         raise InputError(
             f"{path} is there and is not of {cluster} in {aws.region}; move it away, or choose with --kubeconfig"

@@ -219,7 +219,7 @@ class Up:
         spec, say = self.spec, self.talk.say
         found = stacks.find(self.aws, spec.name) or stack
         live.refuse_unusable(spec, live.node_group(self.aws, spec, found.id))
-        access.write(self.aws, spec.name, self.kubeconfig)
+        access.write(self.aws, spec, self.kubeconfig)
         say(f"wrote {self.kubeconfig}")
         api = self.connect(self.kubeconfig)
         if spec.nodes.count:

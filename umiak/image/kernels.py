@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from umiak.errors import UmiakError
 from umiak.image.layers import MOMENT, Entry
 from umiak.image.packages import Target
 
@@ -41,12 +42,16 @@ def compiled(target: Target, packages: Path, code: Path, work: Path) -> Iterator
         os.utime(path, (MOMENT, MOMENT))
     own = {"PYTHONPATH": os.pathsep.join((str(packages), str(code))), "NUMBA_CACHE_DIR": str(work)}
     # -S: nothing but those packages. A fixed hash seed and no annotations: the same code gives the same bytes.
-    subprocess.run(
-        [sys.executable, "-S", str(Path(__file__)), "compile"],
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "umiak.image.kernels"],
         env={**os.environ, **own, **environment(target.architecture), "PYTHONHASHSEED": "0"},
         cwd=work,
-        check=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
+    if done.returncode:
+        raise UmiakError(f"the kernels could not be compiled: {done.stderr.strip()[-1500:]}")
     for parent in sorted({path.parent for path in code.rglob("*.py")}):
         place = f"/{CODE}/{parent.relative_to(code)}"
         for file in sorted((work / _name(str(parent))).glob("*")):
@@ -72,5 +77,5 @@ def _compile() -> None:
     warm_up()
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["compile"]:
+if __name__ == "__main__":
     _compile()

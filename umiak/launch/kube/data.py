@@ -38,6 +38,8 @@ class Split:
     header: bool = False
     overwrite: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Whose rights the pod has outside the cluster, as a bucket's reader; None: nobody's.
+    account: str | None = None
 
     @property
     def name(self) -> str:
@@ -66,6 +68,7 @@ def manifest(split: Split) -> dict[str, Any]:
     }
     pod = {
         "restartPolicy": "Never",
+        **({"serviceAccountName": split.account} if split.account else {}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
@@ -110,6 +113,8 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
         raise InputError(
             f"there is no claim {split.claim!r} in namespace {namespace!r}; kubectl get pvc -n {namespace} lists them"
         )
+    if split.account:
+        _require_account(api, namespace, split.account)
     there = api.find(path("Job", namespace, split.name))
     if there is not None:
         if not _ended(there):
@@ -121,6 +126,20 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
         delete(api, namespace, split.name)
     api.create(path("Job", namespace), manifest(split))
     return True
+
+
+def _require_account(api: Api, namespace: str, account: str) -> None:
+    """Without its account no pod of a Job is ever made, and nothing but an event says so."""
+    try:
+        if api.find(path("ServiceAccount", namespace, account)) is None:
+            raise InputError(
+                f"there is no service account {account!r} in namespace {namespace!r}; `umiak cluster up` makes umiak-data in "
+                "namespace default (-n default), or name another with --service-account"
+            )
+    except ApiError as error:
+        # Not everybody who may create Jobs may look at accounts.
+        if error.code != 403:
+            raise
 
 
 def delete(api: Api, namespace: str, name: str) -> None:
