@@ -1,0 +1,207 @@
+"""`umiak image push` from end to end, with a small base, a small lock and an index of its own: what arrives, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.oci_registry import Registry, publish, serving
+from umiak.cli.main import main
+from umiak.image import kernels, layers, packages, runtime
+
+MINOR = sys.version_info[1]
+BASE = {
+    f"usr/local/bin/python3.{MINOR}": b"",
+    "etc/passwd": b"root:x:0:0::/root:/bin/sh\n",
+    "etc/group": b"root:x:0:\n",
+}
+TAGS = {"amd64": "manylinux_2_17_x86_64", "arm64": "manylinux_2_17_aarch64"}
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
+
+
+def wheel(directory: Path, name: str, tag: str, files: dict[str, str]) -> str:
+    """A wheel and its SHA-256."""
+    info, path = f"{name}-1.0.dist-info", directory / name / f"{name}-1.0-{tag}.whl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = {**files, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"}
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    record = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as file:
+        for each, text in {**files, f"{info}/RECORD": record}.items():
+            file.writestr(zipfile.ZipInfo(each), text)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A package index: `native` for both architectures, `anywhere` for all; and a lock that names them."""
+    place = tmp_path / "index"
+    lock = ""
+    for name, tags in (("native", [f"py3-none-{tag}" for tag in TAGS.values()]), ("anywhere", ["py3-none-any"])):
+        code = {f"{name}/__init__.py": f"NAME = {name!r}\n"}
+        hashes = [wheel(place, name, tag, {**code, f"{name}/data.txt": tag}) for tag in tags]
+        lock += f"{name}==1.0 " + " ".join(f"--hash=sha256:{each}" for each in hashes) + "\n"
+        links = "".join(f'<a href="{path.name}">{path.name}</a>' for path in sorted((place / name).glob("*.whl")))
+        (place / name / "index.html").write_text(links)
+    (tmp_path / "runtime.lock").write_text(lock)
+    monkeypatch.setattr(packages, "LOCK", tmp_path / "runtime.lock")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    monkeypatch.chdir(tmp_path)
+    # Compiling real kernels takes real packages: tests/kube does that.
+    monkeypatch.setattr(kernels, "is_possible", lambda target: False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(place)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{server.server_port}")
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def there() -> Iterator[Registry]:
+    with serving() as registry:
+        publish(registry, "base", BASE, ("amd64", "arm64"))
+        yield registry
+
+
+def push(there: Registry, *words: str, image: str = "team/runtime:1") -> int:
+    return main(["image", "push", f"{there.host}/{image}", "--base", f"{there.host}/base", "--torch", "lock", *words])
+
+
+def pushed(there: Registry, version: str = "1") -> tuple[dict[str, bytes], dict[str, object], list[str]]:
+    """Files of all layers as a container sees them, the config, and the layers' digests."""
+    described = json.loads(there.state.manifests["team/runtime", version][1])
+    files: dict[str, bytes] = {}
+    for entry in described["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(there.state.blobs["team/runtime", entry["digest"]])) as tar:
+            for member in tar:
+                file = tar.extractfile(member) if member.isreg() else None
+                files[member.name] = file.read() if file else member.linkname.encode()
+    config = json.loads(there.state.blobs["team/runtime", described["config"]["digest"]])
+    return files, config, [entry["digest"] for entry in described["layers"]]
+
+
+@pytest.mark.parametrize("architecture", ["amd64", "arm64"])
+def test_an_image_for_the_nodes_platform_is_pushed(index: str, there: Registry, architecture: str) -> None:
+    assert push(there, "--platform", f"linux/{architecture}") == 0
+    files, config, _ = pushed(there)
+    site = f"opt/umiak/lib/python3.{MINOR}/site-packages"
+    assert files[f"{site}/native/data.txt"].decode() == f"py3-none-{TAGS[architecture]}"
+    assert f"{site}/anywhere/__pycache__/__init__.cpython-3{MINOR}.pyc" in files
+    assert files["etc/architecture"].decode() == config["architecture"] == architecture
+    assert files["opt/umiak/bin/python3"].decode() == f"/usr/local/bin/python3.{MINOR}"
+    assert files["etc/passwd"] == BASE["etc/passwd"] + b"umiak:x:1000:1000::/tmp:/bin/sh\n"
+    assert files["opt/umiak/code/umiak/image/runtime.lock"] and files["opt/umiak/code/umiak/__init__.py"]
+    own = config["config"]
+    assert own["User"] == "1000:1000" and own["Entrypoint"] == ["umiak"] and "LANG=C" in own["Env"]
+    assert "PATH=/opt/umiak/bin:/usr/local/bin:/bin" in own["Env"]
+
+
+def test_the_same_inputs_give_the_same_digest_on_another_machine(
+    index: str, there: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(there)
+    first = there.state.manifests["team/runtime", "1"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other" / "place"))
+    push(there)
+    assert there.state.manifests["team/runtime", "1"] == first
+
+
+def test_a_second_push_sends_only_what_has_changed(
+    index: str, there: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push(there)
+    sent = there.state.arrived
+    there.state.arrived = 0
+    push(there)
+    assert there.state.arrived == 0 and "exactly this image already" in capsys.readouterr().out
+    _, _, before = pushed(there)
+    monkeypatch.setattr(runtime, "_digest", lambda: "another version of umiak")
+    monkeypatch.setattr(runtime, "UID", 1001)
+    push(there)
+    _, _, after = pushed(there)
+    assert 0 < there.state.arrived < sent and before[:-1] == after[:-1] and before[-1] != after[-1]
+
+
+def test_a_changed_package_is_refused_by_its_hash(
+    index: str, there: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel(tmp_path / "index", "anywhere", "py3-none-any", {"anywhere/__init__.py": "import evil\n"})
+    assert push(there) != 0
+    assert "ash mismatch" in capsys.readouterr().err and ("team/runtime", "1") not in there.state.manifests
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ({**BASE, "lib/ld-musl-x86_64.so.1": b""}, "built on musl"),
+        ({"usr/bin/python3.9": b""}, "no Python 3.11 or newer"),
+        ({"bin/sh": b""}, "no Python 3.11 or newer"),
+    ],
+)
+def test_a_base_that_cannot_work_is_refused_before_anything_is_built(
+    index: str, there: Registry, base: dict[str, bytes], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(there, "odd", base)
+    assert main(["image", "push", f"{there.host}/team/runtime:1", "--base", f"{there.host}/odd"]) == 2
+    assert told in capsys.readouterr().err and not there.state.arrived
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--platform", "windows/amd64"], "linux/amd64 or linux/arm64"),
+        (["--torch", "https://127.0.0.1:9", "--torch-sha256", "12"], "is not a SHA-256"),
+        (["--base", "127.0.0.1:9/base"], "cannot reach the registry"),
+    ],
+)
+def test_bad_words_are_one_line(
+    index: str, there: Registry, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(packages.LOCK).write_text("torch==1.0\n")
+    assert push(there, *words) in (2, 75)
+    error = capsys.readouterr().err
+    assert told in error and len(error.splitlines()) == 1
+
+
+def test_without_a_name_it_says_where_one_would_be_found(
+    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert main(["image", "push"]) == 2
+    assert "name the image" in capsys.readouterr().err
+
+
+def test_a_registry_that_keeps_us_out_costs_no_build(
+    index: str, there: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there.state.auth = "basic"
+    assert push(there) == 2
+    assert "docker login" in capsys.readouterr().err
+
+
+def test_the_cache_forgets_what_no_push_has_used(tmp_path: Path) -> None:
+    store = layers.Store(tmp_path)
+    digest = store.put(b"old")
+    store.clean(now=store.blob(digest).stat().st_mtime + layers.KEEP_SECONDS - 10)
+    assert store.blob(digest).exists()
+    store.clean(now=store.blob(digest).stat().st_mtime + layers.KEEP_SECONDS + 10)
+    assert not store.blob(digest).exists()
