@@ -6,6 +6,7 @@ ARG RUNTIME=umiak/runtime
 FROM ${RUNTIME}
 USER 0:0
 COPY --chmod=755 start-2017.sh /root/start.sh
+COPY --chmod=755 paddle /usr/local/bin/paddle
 WORKDIR /
 ENTRYPOINT []
 CMD ["bin/bash", "-c", "/root/start.sh"]

@@ -191,6 +191,24 @@ def test_the_tutorial_of_2017_from_the_volume_to_the_model(with_data: Tutorial) 
         with_data.cluster.wait(f"the second run: {said}", lambda said=said: said in with_data.logs(), 60)  # type: ignore[misc]
 
 
+def test_a_script_of_a_user_around_paddle_pserver_and_paddle_train_works_in_the_image(with_data: Tutorial) -> None:
+    directory = with_data.directory
+    for name in ("start.sh", "start_paddle.py"):
+        shutil.copy(HERE / name, directory / name)
+    (directory / "start.sh").chmod(0o755)
+    with_data.create("2017-train.yaml", **{"/root/start.sh": f"/home/jobpath/{JOB}/start.sh"})
+    with_data.wait("Complete")
+    passes = sorted(path.name for path in (directory / "output").glob("pass-*"))
+    assert passes == ["pass-00000", "pass-00001", "pass-00002"]
+    for rank in range(3):
+        log = (directory / f"output/node_{rank}/train.log").read_text()
+        assert "Pass=2" in log and "Test samples=" in log, log
+        assert "tcp server start" in (directory / f"output/node_{rank}/server.log").read_text()
+    token = directory / ".umiak" / "paddle-token"
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert token.read_text().strip() not in with_data.logs()
+
+
 def test_the_tutorial_of_2016_with_its_host_path(tutorial: Tutorial) -> None:
     tutorial.allow()
     root = HOST_PATH / JOB

@@ -22,6 +22,8 @@ from umiak.spec.settings import Settings
 
 DEFAULT_VERSION = "0.10"
 LAGGED_RATIO_MIN = 1.0
+TRAINING = ("train", "time", "checkgrad")
+"""The jobs that read training data."""
 engine = logging.getLogger("umiak.paddle_v1")
 """Logs what was said by the engine, and not from Python; all of it passes through here."""
 
@@ -30,11 +32,14 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
     """Run a v1 config file and its providers' hooks. What `settings.job` does not need is left unread."""
     version = settings.paddle_version or DEFAULT_VERSION
     with _recorded() as records:
-        graph = language.load(path, {**_injected(settings), **arguments}, version, check_data=settings.job == "train")
+        trains = settings.job in TRAINING
+        graph = language.load(path, {**_injected(settings), **arguments}, version, check_data=trains)
         modules = Modules((path.parent, Path.cwd()))
         log.info("The input order is [%s]", ", ".join(graph.inputs))
         log.info("The output order is [%s]", ", ".join(graph.outputs))
         graph, notes = rules.adapted(graph, settings.local)
+        if settings.job == "checkgrad":
+            graph = rules.without_tables(graph)
         config = build(graph, modules, settings)
     return Loaded(
         config,
@@ -57,7 +62,7 @@ def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
     train, test = (graph.data.train, graph.data.test) if graph.data else (None, None)
     return Config(
         model=partial(_network, graph),
-        train=_source(graph, modules, train, is_train=True, now=settings.job == "train"),
+        train=_source(graph, modules, train, is_train=True, now=settings.job in TRAINING),
         test=_source(graph, modules, test, is_train=False, now=settings.job in ("train", "test")) if test else None,
         loss=_loss,
         optimizer=optimizer,

@@ -63,6 +63,12 @@ def adapted(graph: Graph, local: bool) -> tuple[Graph, list[str]]:
     return graph, notes
 
 
+def without_tables(graph: Graph) -> Graph:
+    """The graph with all its parameters in one place, where each can be moved by itself."""
+    dense = {name: dataclasses.replace(p, sparse=False) for name, p in graph.parameters.items()}
+    return dataclasses.replace(graph, parameters=dense)
+
+
 def _decays(parameter: Parameter, training: Training) -> bool:
     l1 = training.l1 if parameter.l1 is None else parameter.l1
     l2 = training.l2 if parameter.l2 is None else parameter.l2

@@ -206,14 +206,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _pairs(text: str) -> dict[str, str]:
-    pairs = {}
+def pairs(text: str) -> dict[str, str]:
+    """What --config_args holds; a ValueError if it is not name=value, with commas."""
+    found = {}
     for item in _words(text):
         key, equals, value = item.partition("=")
         if not equals or not key.isidentifier():
             raise ValueError
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 # By type: how to read it, what an error calls it, and an example to write.
@@ -226,7 +227,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "Path": (_path, "a path", "PATH"),
     "Path | None": (_maybe_path, "a path", "PATH"),
     "tuple[str, ...]": (_words, "a list", "A,B"),
-    "dict[str, str]": (_pairs, "a list of name=value", "NAME=VALUE"),
+    "dict[str, str]": (pairs, "a list of name=value", "NAME=VALUE"),
 }
 
 

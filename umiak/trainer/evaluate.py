@@ -32,7 +32,7 @@ def test(settings: Settings) -> dict[str, Any]:
     """The snapshot tested, how many samples, their mean cost, and each metric."""
     snapshot, config, model, device = _open(settings)
     totals = Totals(config.metrics)
-    for batch, samples in _batches(config, device):
+    for batch, samples in test_batches(config, device):
         output, loss = forward.run(model, config, batch)
         totals.add(float(loss), samples, output, batch)
     values = totals.values()
@@ -52,7 +52,7 @@ def predict(settings: Settings, output: Path) -> None:
     check_target(output)
     _, config, model, device = _open(settings)
     with atomic(output) as file:
-        for batch, samples in _batches(config, device):
+        for batch, samples in test_batches(config, device):
             result = invoke(model, batch, blame=model.forward)
             _write(file, invoke(config.predict, result) if config.predict else result, samples)
 
@@ -70,7 +70,7 @@ def _open(settings: Settings) -> tuple[Path, Config, nn.Module, torch.device]:
     return snapshot, loaded.config, load_model(snapshot, loaded.config, device), device
 
 
-def _batches(config: Config, device: torch.device) -> Iterator[tuple[dict[str, Any], int]]:
+def test_batches(config: Config, device: torch.device) -> Iterator[tuple[dict[str, Any], int]]:
     """The whole test set in its own order."""
     if config.test is None:
         raise InputError("the config has no test data: give Config(test=...) a source")

@@ -100,7 +100,7 @@ def open_job(
 ) -> Iterator[Job]:
     """A job that is ready to train: model built, servers set up or joined, checkpoint restored."""
     settings = settled(loaded, settings)
-    _log_config(loaded)
+    log_config(loaded)
     device = choose_device(settings.use_gpu)
     torch.set_num_threads(settings.trainer_count)
     with _connected(settings, assignment) as (services, me):
@@ -164,7 +164,7 @@ def _keep_memory() -> None:
         library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
 
 
-def _log_config(loaded: Loaded) -> None:
+def log_config(loaded: Loaded) -> None:
     """What was said while the config was loaded, before there was a log."""
     for record in loaded.records:
         logging.getLogger(record.name).handle(record)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from umiak.spec.load import Loaded
     from umiak.trainer.run import Assignment
 
+TOKEN_SECONDS = 60.0
+LOOK_SECONDS = 0.2
 PASS = re.compile(r"pass-\d{5}")
 log = logging.getLogger("umiak.worker")
 
@@ -77,7 +79,7 @@ def placed(settings: Settings) -> Iterator[tuple[Settings, Assignment]]:
     with contextlib.ExitStack() as stack:
         if settings.start_pserver:
             stack.enter_context(_server_beside(settings))
-        secret = token.for_trainer(addresses, _job_file())
+        secret = _trainer_token(addresses)
         settings = stack.enter_context(_secured(settings, addresses, secret))
         settings, assignment = roles.assign(settings, secret)
         yield settings, replace(assignment, checkpoints=False)
@@ -134,6 +136,14 @@ def _server_token(addresses: Sequence[Address]) -> str:
     if told:
         log.warning("%s", f"wrote the job's token to {_job_file()}" if _job_file() else told)
     return secret
+
+
+def _trainer_token(addresses: Sequence[Address]) -> str:
+    """In a pod, where a server is started beside each trainer, the first of them writes it: that may take a while."""
+    file, deadline = _job_file(), time.monotonic() + TOKEN_SECONDS
+    while file is not None and token.needed(addresses) and not token.found(file) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+    return token.for_trainer(addresses, file)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from umiak.errors import InputError
 COMMANDS = {
     "train": "Start a paddle_trainer",
     "pserver": "Start a parameter server",
+    "make_diagram": "Write a config's layers as text for Graphviz",
     "version": "Print the version",
     "usage": "Say what is reported to others: nothing",
     "install": "Put this command on your path under its old name",

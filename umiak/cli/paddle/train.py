@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 
 from umiak.cli.arguments import settings
-from umiak.errors import InputError
 from umiak.spec.settings import PADDLE_VERSIONS, Settings
 
 ABOUT = """Without --local=0 it trains alone. With it, it joins the servers of --pservers as trainer --trainer_id, and reads
@@ -18,8 +17,6 @@ def run(argv: list[str]) -> int:
     version = os.environ.get("UMIAK_PADDLE_VERSION", "")
     if not read.paddle_version and version in PADDLE_VERSIONS:
         read = replace(read, paddle_version=version)
-    if read.job not in JOBS:
-        raise InputError(f"--job={read.job} is not there yet")
     return JOBS[read.job](read)
 
 
@@ -29,4 +26,32 @@ def _train(read: Settings) -> int:
     return v1.train(read)
 
 
-JOBS = {"train": _train}
+def _test(read: Settings) -> int:
+    from umiak.trainer import modeltests
+    from umiak.worker import roles
+
+    roles.log_to_stderr()
+    modeltests.run(read)
+    return 0
+
+
+def _time(read: Settings) -> int:
+    from umiak.trainer import timing
+    from umiak.worker import roles, v1
+
+    roles.log_to_stderr()
+    with v1.placed(read) as (settings, assignment):
+        timing.run(v1.load(settings), settings, assignment)
+    return 0
+
+
+def _check(read: Settings) -> int:
+    from umiak.trainer import checkgrad
+    from umiak.worker import roles, v1
+
+    roles.log_to_stderr()
+    checkgrad.run(v1.load(read), read)
+    return 0
+
+
+JOBS = {"train": _train, "test": _test, "time": _time, "checkgrad": _check}
