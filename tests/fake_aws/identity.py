@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,14 @@ PAGE = 30
 class Identity:
     def __init__(self, fake: FakeAws) -> None:
         self.fake = fake
+        # The code that a second factor shows now; none: no role wants one.
+        self.code = ""
         # Name of a role → the policies of AWS's that are attached to it.
         self.attached: dict[str, set[str]] = {}
 
     def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
         return {
+            ("sts", "AssumeRole"): self.assume,
             ("sts", "GetCallerIdentity"): self.who,
             ("iam", "AttachRolePolicy"): self.attach,
             ("iam", "DetachRolePolicy"): self.detach,
@@ -39,6 +42,25 @@ class Identity:
 
     def who(self, call: Call) -> dict[str, str]:
         return {"Account": ACCOUNT, "UserId": call.key_id, "Arn": self.fake.people.by_key[call.key_id].arn}
+
+    def assume(self, call: Call) -> dict[str, Any]:
+        """A session of a role that trusts this account, and wants a second factor where one is arranged."""
+        name = call.params["RoleArn"].rpartition("/")[2]
+        person = self.fake.people.role_named(name)
+        if person is None:
+            raise AwsFault("AccessDenied", f"not authorized to perform: sts:AssumeRole on {call.params['RoleArn']}")
+        if self.code and call.params.get("TokenCode") != self.code:
+            raise AwsFault("AccessDenied", "MultiFactorAuthentication failed with invalid MFA one time pass code.")
+        person.mfa = bool(self.code)
+        return {
+            "Credentials": {
+                "AccessKeyId": person.key_id,
+                "SecretAccessKey": "secret",
+                "SessionToken": "token",
+                "Expiration": datetime.now(UTC).replace(tzinfo=None, microsecond=0) + timedelta(hours=1),
+            },
+            "AssumedRoleUser": {"AssumedRoleId": f"AROAFAKE:{name}", "Arn": person.arn},
+        }
 
     def role(self, call: Call) -> dict[str, Any]:
         """A role that somebody here assumed, or one that was created."""

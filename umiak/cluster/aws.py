@@ -127,11 +127,12 @@ class Aws:
             return self._clients[service, place], action
 
     def _client(self, service: str, region: str) -> Any:
-        import boto3
         from botocore.config import Config
 
+        from umiak.cluster.session import session
+
         if self._session is None:
-            self._session = boto3.Session()
+            self._session = session()
         config = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 5})
         return self._session.client(service, region_name=region, config=config)
 
@@ -149,6 +150,12 @@ def _translated(request: Any, action: str, region: str) -> Any:
     try:
         return request()
     except exceptions.ClientError as error:
+        if error.operation_name == "AssumeRole":
+            # Before the request itself: botocore wanted a session of the profile's role.
+            raise InputError(
+                f"AWS gives no session of the profile's role: {error.response['Error'].get('Message', '')}; check role_arn and "
+                "source_profile of AWS_PROFILE and, where it has an mfa_serial, the code"
+            ) from error
         raise _from_code(error.response.get("Error", {}), action, region) from error
     except exceptions.ProfileNotFound as error:
         raise InputError(f"{error}; set AWS_PROFILE to one of `aws configure list-profiles`") from error
