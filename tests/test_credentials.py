@@ -249,3 +249,22 @@ def test_a_member_that_poses_as_another_is_told_nothing(job: Path) -> None:
         for worker in (1, None):
             hello.join(server.address, me, TOKEN, tls, 5.0, worker=worker).close()
         assert heard.admitted == [me, me]
+
+
+def from_token(directory: Path, token: str, worker: int) -> Path:
+    directory.mkdir()
+    credentials.write_from_token(directory, token, worker)
+    return directory
+
+
+def test_a_token_alone_makes_members_that_trust_each_other_and_nobody_with_another(tmp_path: Path) -> None:
+    ours, theirs = "a" * 64, "b" * 64
+    server = credentials.server_context(from_token(tmp_path / "server", ours, 0))
+    word, worker, _ = talk(server, credentials.client_context(from_token(tmp_path / "client", ours, 2)))
+    assert (word, worker) == (b"hello", 2)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        talk(server, credentials.client_context(from_token(tmp_path / "stranger", theirs, 2)))
+    for path in (tmp_path / "server", tmp_path / "client"):
+        assert {file.name for file in path.iterdir()} == {"ca.pem", "cert.pem", "key.pem"}
+        assert stat.S_IMODE((path / "key.pem").stat().st_mode) == 0o600
+    assert (tmp_path / "server/key.pem").read_bytes() != (tmp_path / "client/key.pem").read_bytes()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,9 @@ from tests import v1demo
 from tests.processes import kill_tree, snapshot_bytes, umiak
 from tests.test_roles import free_port
 from tests.v1command import environment, installed, shell
+from umiak.spec.flags import parse
+from umiak.wire.address import Address
+from umiak.worker import v1
 
 CONFIG = "trainer_config.demo.py"
 
@@ -99,3 +105,49 @@ def test_start_pserver_starts_the_server_beside_the_trainer(path: Path, demo: Pa
     )
     umiak("train", CONFIG, "--workers=1", "--passes=1", "--out=reference", "--own_data")
     assert snapshot_bytes(demo / "output") == snapshot_bytes(demo / "reference")
+
+
+def test_traffic_that_leaves_the_machine_is_encrypted_unless_somebody_said_not_to(tmp_path: Path) -> None:
+    here, there = [Address("127.0.0.1", 7164)], [Address("127.0.0.1", 7164), Address("192.0.2.1", 7164)]
+    for flags, addresses, encrypted in (
+        ([], there, True),
+        ([], here, False),
+        (["--insecure"], there, False),
+    ):
+        with v1._secured(parse("paddle pserver", flags), addresses, "secret") as settings:
+            assert (settings.tls is not None) is encrypted
+    with v1._secured(parse("paddle train", [f"--tls={tmp_path}"]), there, "secret") as settings:
+        assert settings.tls == tmp_path
+
+
+def test_a_run_that_is_stopped_says_which_start_pass_continues_and_that_gives_its_bytes(path: Path, demo: Path) -> None:
+    """With neither momentum nor dropout, so that a new start makes no difference."""
+    train = f"paddle train --config={CONFIG} --config_args=method=sgd,lr=1 --save_dir=./output --dot_period=0 --log_period=1"
+    umiak("train", CONFIG, "--local", "--config_args=method=sgd,lr=1", "--passes=3", "--out=reference")
+    (demo / "reader.py").write_text(
+        v1demo.PROVIDER.replace("        yield", "        time.sleep(0.003)\n        yield")
+    )
+    log = demo / "train.log"
+    with running(f"exec {train}", path, demo, log) as process:
+        deadline = time.monotonic() + 60
+        while "Saving parameters to" not in log.read_text():
+            assert time.monotonic() < deadline and process.poll() is None, log.read_text()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 75
+    last = log.read_text().splitlines()[-1]
+    found = re.search(r"the last pass in \S+ is (\d+): start all trainers again with --start_pass=(\d+)$", last)
+    assert found and int(found[2]) == int(found[1]) + 1, last
+    start = int(found[2])
+    shell(f"{train} --start_pass={start} --num_passes={3 - start}", path, demo)
+    assert snapshot_bytes(demo / "output") == snapshot_bytes(demo / "reference")
+
+
+def test_a_directory_with_checkpoints_of_umiak_train_is_not_written_over(path: Path, demo: Path) -> None:
+    umiak("train", CONFIG, "--local", "--passes=1", "--out=output")
+    before = snapshot_bytes(demo / "output")
+    text = shell(f"paddle train --config={CONFIG} --save_dir=output", path, demo, code=2)
+    assert text.splitlines()[-1].endswith(
+        "holds checkpoints of umiak train, which would no longer fit to its snapshots: choose another --save_dir"
+    )
+    assert snapshot_bytes(demo / "output") == before

@@ -61,8 +61,8 @@ def train(settings: Settings) -> int:
         assignment = _claim_output(settings, assignment)
         try:
             roles.run_until_stopped(loaded, settings, assignment)
-        except Stopped as error:
-            raise RetryError(f"{error}; {_saved(settings.save_dir)}") from error
+        except (Stopped, RetryError) as error:
+            raise RetryError(f"{error}; {_saved(settings.save_dir, assignment.trainer)}") from error
     return 0
 
 
@@ -116,8 +116,10 @@ def _claim_output(settings: Settings, assignment: Assignment) -> Assignment:
     return replace(assignment, generation=ownership.seize(out, secrets.token_hex(8)))
 
 
-def _saved(out: Path) -> str:
-    """Where a run that was stopped can continue."""
+def _saved(out: Path, trainer: int) -> str:
+    """Where a run that was stopped can continue; trainer 0 knows which passes there are."""
+    if trainer != 0:
+        return "trainer 0 says which --start_pass continues"
     found = [name for name in names_in(out) if PASS.fullmatch(name) and exists(out / name / "done")]
     if not found:
         return f"no pass is in {out}, so it begins anew"
