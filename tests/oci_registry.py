@@ -12,6 +12,7 @@ import json
 import re
 import tarfile
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
                 state.put(name, source)
                 self._answer(201)
                 return
-            place = f"u{len(state.uploads)}"
+            place = uuid.uuid4().hex
             state.uploads[place] = b""
             self._answer(202, Location=self._place(name, place))
             return

@@ -32,6 +32,7 @@ KINDS = {
     "namespaces": "Namespace",
     "persistentvolumeclaims": "PersistentVolumeClaim",
     "networkpolicies": "NetworkPolicy",
+    "serviceaccounts": "ServiceAccount",
 }
 _WHERE = re.compile(
     r"/apis?/(?P<group>[\w.]+/)?v1(/namespaces/(?P<ns>[^/]+))?/(?P<kind>[a-z]+)(/(?P<name>[^/]+))?(/log)?$"

@@ -36,7 +36,7 @@ def nodes(count: int, **changes: object) -> ClusterSpec:
 def test_up_then_paused_then_awake_then_gone(life: Life) -> None:
     assert life.up() == 0, life.output
     life.assert_up(nodes=3)
-    for wanted in ("$0.47 an hour", " 48/48 ", "nodes ready: 3 of 3", "docker push", "umiak job init"):
+    for wanted in ("$0.47 an hour", " 48/48 ", "nodes ready: 3 of 3", "umiak image push", "umiak job init"):
         assert wanted in life.output, wanted
     life.write(nodes(0))
     assert life.run("diff") == 0

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from umiak.errors import InputError
 
+# What a job's requirements became: among the files that travel with the job, and then in its output.
+LOCK = "requirements.lock"
 NAME_BYTES = 255
 """What file systems allow for a name."""
 

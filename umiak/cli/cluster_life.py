@@ -68,7 +68,17 @@ def up(options: argparse.Namespace) -> int:
         raise
     if not done:
         print("nothing was changed")
+    elif sys.stdin.isatty() and not options.yes:
+        _offer_image(options)
     return 0
+
+
+def _offer_image(options: argparse.Namespace) -> None:
+    """The last thing that a first job needs, unless it is there already."""
+    from umiak.cli import image
+    from umiak.launch.kube import kubeconfig
+
+    image.offer(kubeconfig.load(options.kubeconfig, None, {}).made)
 
 
 def status(options: argparse.Namespace) -> int:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak.cli.arguments import Parser
 from umiak.cli.bar import bar
-from umiak.errors import InputError
+from umiak.errors import InputError, UmiakError
 
 if TYPE_CHECKING:
     from umiak.image.making import Access, Wanted
     from umiak.image.push import Pushed
+    from umiak.spec.job import JobSpec
 
 JOB_FILE, CLUSTER_FILE = Path("job.yaml"), Path("cluster.yaml")
 
@@ -79,6 +82,42 @@ def push(wanted: Wanted, access: Access) -> Pushed:
         f"pushed {wanted.image} as {pushed.digest}: {_size(pushed.size)}, of which {_size(pushed.sent)} had to travel"
     )
     return pushed
+
+
+def ready(spec: JobSpec, directory: Path, made: Mapping[str, str]) -> tuple[JobSpec, str | None]:
+    """A job whose image is in its registry and has the packages that it asks for, and the lock of these packages."""
+    from umiak.image import making, reference
+
+    if spec.image == made.get("image") and not offer(made):
+        raise InputError(f"{spec.image} is not in its registry yet: push it with `umiak image push`, then submit again")
+    if spec.requirements is None:
+        return spec, None
+    with ExitStack() as bars:
+        meter = _meter(bars)("pushing the requirements")
+        image, file = reference.parse(spec.image), directory / spec.requirements
+        found = making.extend(image, file, making.Access(ecr), meter, lambda text: print(text, flush=True))
+    return replace(spec, image=str(found.image)), found.lock
+
+
+def offer(made: Mapping[str, str]) -> bool:
+    """Push the image of a cluster that `umiak cluster up` made, if nobody has yet; whether it is there now."""
+    from umiak.image import making, reference
+
+    if "image" not in made:
+        return True
+    image, access = reference.parse(made["image"]), making.Access(ecr)
+    try:
+        if not making.is_missing(image, access):
+            return True
+    except UmiakError:
+        # Not everybody who may submit may ask the registry; the nodes will say if it is not there.
+        return True
+    question = f"{image} is not in its registry yet. Make and push it now? [y/N] "
+    if not sys.stdin.isatty() or input(question).strip().lower() not in ("y", "yes"):
+        return False
+    platform = making.architecture(made.get("platform", "linux/amd64"))
+    push(making.Wanted(image, reference.parse(making.default_base()), platform), access)
+    return True
 
 
 def _meter(bars: ExitStack) -> Callable[[str], Any]:

@@ -159,17 +159,23 @@ def _cluster(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _submit(options: argparse.Namespace) -> int:
+    from umiak.cli import image
     from umiak.cli import job_text as text
     from umiak.launch.kube import plan, submit
     from umiak.launch.kube.manifests import placeholders
 
     spec = _load(options.file)
+    if options.dry_run and spec.requirements:
+        print(f"umiak: a dry run adds no packages of {spec.requirements} to the image", file=sys.stderr)
     if options.dry_run == "client":
         print(plan.make(spec, options.file.parent, _namespace(options, spec.namespace)).text(), end="")
         return 0
     api, namespace = connect(options, spec.namespace)
     with api:
-        made = plan.make(spec, options.file.parent, namespace)
+        lock = None
+        if options.dry_run is None and (spec.requirements or spec.image == api.access.made.get("image")):
+            spec, lock = image.ready(spec, options.file.parent, api.access.made)
+        made = plan.make(spec, options.file.parent, namespace, lock)
         found = submit.look(api, made, datetime.now(UTC))
         for line in text.plan(made, api.access.context):
             print(line, flush=True)

@@ -11,7 +11,7 @@ from umiak.cluster.cost import Line
 from umiak.cluster.destroy import Remains
 from umiak.cluster.difference import Change
 from umiak.cluster.status import Status
-from umiak.spec.cluster import ClusterSpec, architecture
+from umiak.spec.cluster import ClusterSpec
 
 LONGEST = 60
 _SIGNS = {"add": "+", "change": "~", "remove": "-"}
@@ -55,16 +55,11 @@ def _short(value: Any) -> str:
 
 def next_steps(spec: ClusterSpec, outputs: dict[str, str]) -> str:
     repository = outputs["ImageRepository"]
-    registry = repository.partition("/")[0]
-    platform = f"linux/{'arm64' if architecture(spec.nodes.types[0]) == 'arm64' else 'amd64'}"
     return "\n".join(
         [
             "",
-            f"cluster {spec.name} is up. Build the training image and push it:",
-            f"  docker build --platform {platform} -f docker/Dockerfile -t {repository}:latest .",
-            f"  aws ecr get-login-password --region {spec.region} |",
-            f"    docker login --username AWS --password-stdin {registry}",
-            f"  docker push {repository}:latest",
+            f"cluster {spec.name} is up. Make the training image and push it to {repository}:latest:",
+            "  umiak image push",
             f"bucket for data: s3://{outputs['Bucket']}",
             "next, in this directory: umiak job init",
         ]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from umiak.errors import InputError
 from umiak.image import base as bases
-from umiak.image import runtime
+from umiak.image import project, runtime
 from umiak.image.credentials import Login, login
 from umiak.image.http import Http
 from umiak.image.layers import Store, cache
 from umiak.image.packages import PLATFORMS, Target, Torch
+from umiak.image.project import Extended
 from umiak.image.push import Meter, Pushed, push
 from umiak.image.reference import Reference
 from umiak.image.registry import Repository
@@ -72,3 +74,13 @@ def make(wanted: Wanted, access: Access, show: Callable[[str], Meter], say: Call
     if before and before[1] == pushed.digest:
         say("the registry had exactly this image already")
     return pushed
+
+
+def extend(image: Reference, requirements: Path, access: Access, meter: Meter, say: Callable[[str], None]) -> Extended:
+    """A job's own packages on top of its image."""
+    return project.extend(access.repository(image, PUSH), requirements, Store(cache()), meter, say)
+
+
+def is_missing(image: Reference, access: Access) -> bool:
+    """Whether a registry that we can ask does not have it."""
+    return access.repository(image, PULL).manifest(image.version) is None

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from umiak.errors import InputError, RetryError
@@ -43,7 +43,7 @@ class Target:
 class Torch:
     """Where torch comes from: the lock (built for CUDA), or an index with CPU builds, perhaps with the hash of its file."""
 
-    source: str = CPU_INDEX
+    source: str = field(default_factory=lambda: CPU_INDEX)
     sha256: str = ""
 
 
@@ -59,7 +59,7 @@ def install(target: Target, lock: str, torch: Torch | None, directory: Path) -> 
     except ValueError as error:
         raise InputError(f"--torch-sha256: {error}") from None
     hashes = ["--require-hashes"] if torch.sha256 else []
-    _uv(target, directory, wanted, "--index-url", torch.source, *hashes)
+    _uv(target, directory, wanted, "--default-index", torch.source, *hashes)
 
 
 def resolve(target: Target, requirements: Path, runtime: str) -> str:
@@ -78,9 +78,7 @@ def layers(target: Target, directory: Path, store: Store) -> list[Layer]:
     """What is installed in a directory as layers: the large packages one each, all others in the last."""
     groups = _groups(directory)
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return list(
-            pool.map(lambda group: store.write(_entries(target, directory, group[1]), group[0]), groups.items())
-        )
+        return list(pool.map(lambda group: store.write(entries(target, directory, group[1]), group[0]), groups.items()))
 
 
 def compile_all(target: Target, directory: Path, place: str) -> bool:
@@ -157,8 +155,9 @@ def _files(directory: Path) -> Iterator[str]:
             yield str(Path(parent, name).relative_to(directory))
 
 
-def _entries(target: Target, directory: Path, names: Iterable[str]) -> Iterator[Entry]:
-    for name in names:
+def entries(target: Target, directory: Path, names: Iterable[str] | None = None) -> Iterator[Entry]:
+    """Installed files, all or those named, where the image has them."""
+    for name in _files(directory) if names is None else names:
         path = directory / name
         # Scripts have this machine's interpreter in their first line, and nobody calls them in the image.
         if name == ".lock" or name.startswith("bin/"):

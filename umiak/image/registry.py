@@ -38,34 +38,34 @@ Progress = Callable[[int], None]
 
 class Repository:
     def __init__(self, image: Reference, http: Http) -> None:
-        self.image, self._http = image, http
+        self.image, self.http = image, http
         self._root = f"/v2/{image.repository}"
 
     def manifest(self, version: str) -> tuple[dict[str, Any], str] | None:
         """A manifest or index and its digest; None if there is none."""
         accept = {"Accept": ", ".join((*INDEXES, *MANIFESTS))}
-        answer = self._http.request("GET", f"{self._root}/manifests/{version}", headers=accept)
+        answer = self.http.request("GET", f"{self._root}/manifests/{version}", headers=accept)
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise self._http.problem(answer, f"show {self.image}")
+            raise self.http.problem(answer, f"show {self.image}")
         digest = f"sha256:{hashlib.sha256(answer.data).hexdigest()}"
         if version.startswith("sha256:") and version != digest:
             raise DamagedError(f"{self.image.host} sent something else than {self.image}; try again, or ask its owner")
         return {"mediaType": answer.headers.get("Content-Type", ""), **json.loads(answer.data)}, digest
 
     def has_blob(self, digest: str) -> bool:
-        answer = self._http.request("HEAD", f"{self._root}/blobs/{digest}")
+        answer = self.http.request("HEAD", f"{self._root}/blobs/{digest}")
         if answer.status not in (200, 404):
-            raise self._http.problem(answer, f"say whether it has {digest}")
+            raise self.http.problem(answer, f"say whether it has {digest}")
         return answer.status == 200
 
     def put_manifest(self, version: str, body: bytes, kind: str) -> None:
-        answer = self._http.request("PUT", f"{self._root}/manifests/{version}", body, {"Content-Type": kind})
+        answer = self.http.request("PUT", f"{self._root}/manifests/{version}", body, {"Content-Type": kind})
         if answer.status == 400 and _code(answer) == "ImageTagAlreadyExistsException":
             raise InputError(f"{self.image} exists, and its repository does not let a tag move; choose another tag")
         if answer.status not in (200, 201):
-            raise self._http.problem(answer, f"take {self.image}")
+            raise self.http.problem(answer, f"take {self.image}")
 
     def download(self, digest: str, path: Path, progress: Progress) -> None:
         """A blob into a file. A connection that breaks is made again and continues."""
@@ -74,11 +74,11 @@ class Repository:
             while True:
                 wanted = {"Range": f"bytes={done}-"} if done else {}
                 try:
-                    answer = self._http.request("GET", f"{self._root}/blobs/{digest}", headers=wanted, stream=True)
+                    answer = self.http.request("GET", f"{self._root}/blobs/{digest}", headers=wanted, stream=True)
                     if answer.status == 404:
                         raise InputError(f"{self.image.host} has a manifest of {self.image} but not its blob {digest}")
                     if answer.status != (206 if done else 200):
-                        raise self._http.problem(answer, f"send {digest}")
+                        raise self.http.problem(answer, f"send {digest}")
                     for part in answer.stream(CHUNK):
                         file.write(part)
                         check.update(part)
@@ -126,13 +126,13 @@ class Repository:
     def _begin(self, digest: str, neighbour: str = "") -> str:
         """Where to send a blob; nothing if the registry took it from a neighbouring repository."""
         query = f"?{urlencode({'mount': digest, 'from': neighbour})}" if neighbour else ""
-        answer = self._http.request("POST", f"{self._root}/blobs/uploads/{query}", b"", {"Content-Length": "0"})
+        answer = self.http.request("POST", f"{self._root}/blobs/uploads/{query}", b"", {"Content-Length": "0"})
         if answer.status == 201:
             return ""
         if answer.status == 404:
             raise InputError(f"{self.image.host} has no repository {self.image.repository}; make it, or check the name")
         if answer.status != 202:
-            raise self._http.problem(answer, f"begin to take {digest}")
+            raise self.http.problem(answer, f"begin to take {digest}")
         return str(answer.headers["Location"])
 
     def _send(self, place: str, chunk: bytes, start: int) -> tuple[str, int]:
@@ -141,17 +141,17 @@ class Repository:
             "Content-Range": f"{start}-{start + len(chunk) - 1}",
             "Content-Length": str(len(chunk)),
         }
-        answer = self._http.request("PATCH", place, chunk, headers)
+        answer = self.http.request("PATCH", place, chunk, headers)
         if answer.status == 416 or answer.status == 404:
             raise RetryError("it has lost its place")
         if answer.status not in (201, 202):
-            raise self._http.problem(answer, "take a part of a layer")
+            raise self.http.problem(answer, "take a part of a layer")
         return str(answer.headers["Location"]), len(chunk)
 
     def _arrived(self, place: str) -> int | None:
         """How many bytes of an upload the registry has; None if it knows nothing of it."""
         try:
-            answer = self._http.request("GET", place)
+            answer = self.http.request("GET", place)
         except (RetryError, InputError):
             return None
         first, _, last = answer.headers.get("Range", "").removeprefix("bytes=").partition("-")
@@ -162,11 +162,11 @@ class Repository:
 
     def _finish(self, place: str, digest: str) -> None:
         joint = "&" if "?" in place else "?"
-        answer = self._http.request(
+        answer = self.http.request(
             "PUT", f"{place}{joint}{urlencode({'digest': digest})}", b"", {"Content-Length": "0"}
         )
         if answer.status not in (201, 204):
-            raise self._http.problem(answer, f"take {digest}")
+            raise self.http.problem(answer, f"take {digest}")
 
 
 class _Patience:

@@ -21,6 +21,9 @@ UID = 1000
 # A change of how layers are made gives them other names in the cache.
 FORMAT = 1
 
+# What a later layer must know of the image.
+PYTHON_LABEL, LOCK_LABEL = "dev.umiak.python", "dev.umiak.lock"
+
 Say = Callable[[str], None]
 
 
@@ -72,6 +75,8 @@ def config(base: Base, target: Target, layers: list[Layer]) -> dict[str, Any]:
             "Labels": {
                 "org.opencontainers.image.base.name": base.image.name,
                 "org.opencontainers.image.base.digest": base.image.digest,
+                PYTHON_LABEL: f"3.{target.minor}",
+                LOCK_LABEL: lock_digest(),
             },
         },
         "rootfs": {"type": "layers", "diff_ids": [layer.diff for layer in (*base.layers, *layers)]},
@@ -128,6 +133,10 @@ def _frame(base: Base, target: Target) -> Iterator[Entry]:
         ("etc/group", f"umiak:x:{UID}:\n"),
     ):
         yield Entry(name, (base.accounts.get(name, "") + line).encode())
+
+
+def lock_digest() -> str:
+    return hashlib.sha256(packages.LOCK.read_bytes()).hexdigest()
 
 
 def _digest() -> str:

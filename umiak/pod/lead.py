@@ -17,7 +17,7 @@ from typing import Any
 
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
-from umiak.pod import claim
+from umiak.pod import claim, staging
 from umiak.pod.environment import Environment
 from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
@@ -143,7 +143,7 @@ def _let_go(kept: set[int]) -> None:
 def coordinate(environment: Environment, incarnation: str, lifeline: int) -> None:
     """Bring the job to its end, or to where another coordinator takes over."""
     rules = Rules(environment.settings.max_restarts, environment.wait_seconds, stall_ends=True)
-    keeper = Keeper(lambda: claim.take(environment.settings, environment.uid, incarnation))
+    keeper = Keeper(lambda: _take(environment, incarnation))
     while not keeper.claimed.done():
         if select.select([lifeline], [], [], 0.1)[0]:
             return
@@ -174,6 +174,13 @@ def coordinate(environment: Environment, incarnation: str, lifeline: int) -> Non
     if ours is not None:
         keeper.release(RELEASE_SECONDS)
     server.close()
+
+
+def _take(environment: Environment, incarnation: str) -> claim.Claim:
+    taken = claim.take(environment.settings, environment.uid, incarnation)
+    if environment.archive is not None:
+        staging.keep_lock(environment.archive, environment.out)
+    return taken
 
 
 def _linger(coordinator: Coordinator, server: FrameServer, alone: list[bool]) -> None:

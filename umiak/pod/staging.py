@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 from pathlib import Path, PurePosixPath
 
 from umiak.data import shards
 from umiak.errors import InputError, RetryError
+from umiak.files import atomic
+from umiak.paths import LOCK
 
 
 def unpack(archive: Path, directory: Path) -> None:
@@ -27,6 +30,15 @@ def unpack(archive: Path, directory: Path) -> None:
         raise InputError(f"{archive} cannot be unpacked: {error}") from None
     except OSError as error:
         raise RetryError(f"cannot unpack {archive} into {directory}: {error.strerror or error}") from None
+
+
+def keep_lock(archive: Path, out: Path) -> None:
+    """What the job's requirements became, if it has any, beside its output: by it the same image can be made again."""
+    with contextlib.suppress(FileNotFoundError, KeyError, tarfile.TarError), tarfile.open(archive) as tar:
+        file = tar.extractfile(LOCK)
+        if file is not None:
+            with atomic(out / LOCK) as copy:
+                copy.write(file.read())
 
 
 def stage(root: Path, index: int, workers: int, target: Path) -> int:

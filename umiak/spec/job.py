@@ -166,9 +166,16 @@ class JobSpec:
     )
     image: str = field(
         metadata=about(
-            "The runtime image, built from docker/Dockerfile, where the nodes can pull it.",
+            "The runtime image, from `umiak image push` or docker/Dockerfile, where the nodes can pull it.",
             _matching(r"[^\s]+", "must be the name of an image, like umiak/runtime:0.1.0"),
         )
+    )
+    requirements: str | None = field(
+        default=None,
+        metadata=about(
+            "A requirements.txt, seen from this file: more packages for the workers, which `submit` adds to the image.",
+            _inside("this directory"),
+        ),
     )
     namespace: str | None = field(
         default=None,

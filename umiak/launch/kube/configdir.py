@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from umiak.errors import InputError
@@ -15,8 +16,8 @@ MOST_RAW = 64_000_000
 SKIPPED = ("__pycache__",)
 
 
-def pack(directory: Path, entry: str) -> bytes:
-    """Everything in the directory but caches and dot-files, as a tar.gz."""
+def pack(directory: Path, entry: str, more: Mapping[str, bytes] | None = None) -> bytes:
+    """Everything in the directory but caches and dot-files, and `more` files, as a tar.gz."""
     if not directory.is_dir():
         raise InputError(f"config: {directory} is not a directory; name the one that holds {entry}")
     if not (directory / entry).is_file():
@@ -26,7 +27,7 @@ def pack(directory: Path, entry: str) -> bytes:
         sizes = {name: path.stat().st_size for name, path in files.items()}
         if sum(sizes.values()) > MOST_RAW:
             raise _too_big(directory, sum(sizes.values()), "", sizes)
-        packed = _packed(files)
+        packed = _packed({**{name: path.read_bytes() for name, path in files.items()}, **(more or {})})
     except OSError as error:
         raise InputError(f"config: cannot read {error.filename}: {error.strerror}") from None
     if len(packed) > MOST_BYTES:
@@ -43,13 +44,12 @@ def _files(directory: Path) -> dict[str, Path]:
     }
 
 
-def _packed(files: dict[str, Path]) -> bytes:
+def _packed(files: Mapping[str, bytes]) -> bytes:
     raw = io.BytesIO()
     # Times and owners are left out: they differ between two copies of one directory.
     with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
-        for name, path in files.items():
+        for name, content in sorted(files.items()):
             info = tarfile.TarInfo(name)
-            content = path.read_bytes()
             info.size, info.mode = len(content), 0o644
             tar.addfile(info, io.BytesIO(content))
     return raw.getvalue()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from umiak.launch.kube import configdir, manifests
 from umiak.launch.kube.manifests import Keys, Object
+from umiak.paths import LOCK
 from umiak.spec.job import JobSpec
 from umiak.spec.yamlfile import to_yaml
 
@@ -56,9 +57,10 @@ class Plan:
         return {**made, "metadata": {**made["metadata"], "namespace": self.namespace}}
 
 
-def make(spec: JobSpec, directory: Path, namespace: str) -> Plan:
-    """The plan of a job file that stands in `directory`."""
-    return Plan(spec, namespace, configdir.pack(directory / spec.config, spec.entry))
+def make(spec: JobSpec, directory: Path, namespace: str, lock: str | None = None) -> Plan:
+    """The plan of a job file that stands in `directory`. `lock`: what its requirements became."""
+    more = {LOCK: lock.encode()} if lock is not None else {}
+    return Plan(spec, namespace, configdir.pack(directory / spec.config, spec.entry, more))
 
 
 def new_keys(workers: int) -> Keys:
