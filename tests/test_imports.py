@@ -16,7 +16,18 @@ ROOT = Path(__file__).parents[1]
 UMIAK = ROOT / "umiak"
 
 # These are of no package and may be used by all.
-COMMON = {"errors", "files", "logs", "ownership", "parameterfile", "paths", "trusted", "reader", "tensorfile"}
+COMMON = {
+    "address",
+    "errors",
+    "files",
+    "logs",
+    "ownership",
+    "parameterfile",
+    "paths",
+    "trusted",
+    "reader",
+    "tensorfile",
+}
 MAY_IMPORT = {
     "spec": set(),
     "wire": set(),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOST, LOST_AFTER = "connection lost", "connection lost after the act"
 # Where an API server's webhook asks whose token that is.
 TOKEN_REVIEW = "/token-review"
+# What checkip.amazonaws.com is on AWS: the caller's address, as text.
+CHECKIP = "/checkip"
 # Each family of services has its own words for the same refusal.
 _REFUSALS = {
     "ec2": {"denied": "UnauthorizedOperation", "unknown": "AuthFailure", "expired": "RequestExpired"},
@@ -42,6 +44,9 @@ class Front:
         if environ["PATH_INFO"] == TOKEN_REVIEW:
             with self.fake.lock:
                 return self._json(self.fake.tokens.review(json.loads(body)), start)
+        if environ["PATH_INFO"] == CHECKIP:
+            start("200 fake", [("Content-Type", "text/plain"), ("Content-Length", str(len(self.fake.address) + 1))])
+            return [f"{self.fake.address}\n".encode()]
         call, operation, protocol = calls.read(environ)
         environ["wsgi.input"] = io.BytesIO(body)
         if call.via:

@@ -33,6 +33,7 @@ from tests.fake_aws.quotas import Quotas
 from tests.fake_aws.stacks import Stacks
 from tests.fake_aws.tagging import Tagging
 from tests.fake_aws.tokens import Tokens
+from umiak.address import VARIABLE
 from umiak.cluster import boundary
 from umiak.spec.cluster import ClusterSpec, default_zones
 
@@ -82,6 +83,8 @@ class FakeAws:
         self.times: list[float] = []
         self.unmodelled: list[str] = []
         self.faults: list[Fault] = []
+        # Where callers come from.
+        self.address = "203.0.113.7"
         self.clock = Clock(self.speed)
         self.people = People()
         self.eks = Eks(self)
@@ -141,7 +144,11 @@ class FakeAws:
             "AWS_CONFIG_FILE": "/dev/null",
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         }
-        return nobody | {"AWS_ENDPOINT_URL": self.endpoint} | (person.environment if person else {})
+        return (
+            nobody
+            | {"AWS_ENDPOINT_URL": self.endpoint, VARIABLE: self.endpoint + front.CHECKIP}
+            | (person.environment if person else {})
+        )
 
     def client(self, service: str, person: Person | None = None, region: str = REGION, via: str = "") -> Any:
         """A boto3 client for a test's own preparations; `via` for a service that acts for that person."""

@@ -7,6 +7,7 @@ import argparse
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from umiak.cli import cluster_life
 from umiak.cli.arguments import Parser
@@ -43,7 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--spot", action="store_true", help="spare capacity, cheaper, may be taken back")
     init.add_argument("--key-name", help="EC2 key pair, for SSH from inside the VPC")
     init.add_argument("--kms-key-arn", metavar="ARN", help="use this key instead of making one")
-    init.add_argument("--api-cidr", metavar="CIDR,…", help="who may reach the API server from outside the VPC")
+    _api_access(init)
+    init.add_argument("--api-cidr", metavar="CIDR,…", help="the same as --api-access CIDR,…")
     init.add_argument("--from-env", action="store_true", help="read the variables of the kube-up tutorials; flags win")
     init.add_argument("--overwrite", action="store_true", help="replace an existing file")
     _file(init)
@@ -66,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
     up = verbs.add_parser("up", help="create it, or bring it to what the file says; goes on after an interruption")
     up.add_argument("--yes", action="store_true", help="do not ask")
+    _api_access(up)
     up.add_argument("--force", action="store_true", help="continue past errors that the checks found; they are listed")
     _kubeconfig(up)
     _file(up)
@@ -104,6 +107,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _api_access(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--api-access",
+        metavar="mine|private|CIDR,…",
+        help="who reaches the API server from outside: this machine, nobody but `umiak cluster connect`, or these addresses",
+    )
+
+
 def _kubeconfig(parser: argparse.ArgumentParser) -> None:
     path = Path("kubeconfig")
     parser.add_argument("--kubeconfig", type=Path, default=path, metavar="FILE", help=f"default ./{path}")
@@ -116,6 +127,8 @@ def _file(parser: argparse.ArgumentParser) -> None:
 def _init(options: argparse.Namespace) -> int:
     from umiak.cluster import initial
 
+    if options.api_access and options.api_cidr:
+        raise InputError("--api-access and --api-cidr say the same: give one of them")
     notes: list[str] = []
     given: dict[str, initial.Given] = {}
     if options.from_env:
@@ -132,10 +145,12 @@ def _init(options: argparse.Namespace) -> int:
         "api_cidrs": _list(options.api_cidr),
     }
     names = {"types": "--node-type", "api_cidrs": "--api-cidr"}
-    for key, value in flags.items():
-        if value is not None:
-            given[key] = initial.Given(value, names.get(key, "--" + key.replace("_", "-")))
-    spec = initial.build(given)
+    if options.api_cidr is None:
+        # Before anything is asked, what is wrong in the rest is said.
+        initial.build(_given(given, flags, names))
+        flags |= _reach(options.api_access, cluster_life.talk(False), notes)
+        names["api_cidrs"] = "--api-access"
+    spec = initial.build(_given(given, flags, names))
     try:
         with options.file.open("w" if options.overwrite else "x", encoding="utf-8") as file:
             file.write(initial.text(spec))
@@ -147,6 +162,33 @@ def _init(options: argparse.Namespace) -> int:
         print(note)
     print(f"{options.file}: cluster {spec.name} in {spec.zones[0]}; next: umiak cluster validate")
     return 0
+
+
+def _given(given: dict[str, Any], flags: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Flags over variables, each with the place where the user wrote it."""
+    from umiak.cluster import initial
+
+    written = {key: value for key, value in flags.items() if value is not None}
+    return given | {
+        key: initial.Given(value, names.get(key, "--" + key.replace("_", "-"))) for key, value in written.items()
+    }
+
+
+def _reach(access: str | None, talk: Any, notes: list[str]) -> dict[str, Any]:
+    from umiak import address
+    from umiak.cluster import reach
+
+    text = access or reach.asked(talk, address.service())
+    if text is None:
+        notes.append(
+            "the API server will answer only inside the VPC: choose with --api-access mine, private or CIDR,… "
+            "(here, or later with `umiak cluster up`)"
+        )
+        return {}
+    chosen = reach.choice(text, address.mine)
+    if text == reach.MINE:
+        notes.append(f"the API server will answer to {chosen.cidrs[0]}: this machine, as {address.service()} sees it")
+    return {"api_cidrs": chosen.cidrs, "bastion": chosen.bastion}
 
 
 def _list(text: str | None) -> tuple[str, ...] | None:

@@ -32,7 +32,7 @@ def _aws(options: argparse.Namespace) -> tuple[Any, Any]:
     return spec, Aws(spec.region)
 
 
-def _talk(yes: bool) -> Any:
+def talk(yes: bool) -> Any:
     from umiak.cluster.talk import Talk
 
     def ask(question: str) -> str | None:
@@ -57,10 +57,12 @@ def up(options: argparse.Namespace) -> int:
     from umiak.cluster.prices import PriceBook
     from umiak.cluster.up import Up
 
+    if options.api_access:
+        _choose(options)
     spec, aws = _aws(options)
     book = PriceBook(aws, False, datetime.now(UTC))
     try:
-        done = Up(aws, spec, _talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
+        done = Up(aws, spec, talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
     except KeyboardInterrupt:
         print(
             "AWS goes on by itself; `umiak cluster up` goes on watching, `umiak cluster destroy` removes it", flush=True
@@ -79,6 +81,18 @@ def _offer_image(options: argparse.Namespace) -> None:
     from umiak.launch.kube import kubeconfig
 
     image.offer(kubeconfig.load(options.kubeconfig, None, {}).made)
+
+
+def _choose(options: argparse.Namespace) -> None:
+    """Who reaches the API server is written into the cluster file, which decides also from now on."""
+    from umiak import address
+    from umiak.cluster import reach
+
+    load(options.file)
+    chosen = reach.choice(options.api_access, address.mine)
+    reach.rewrite(options.file, chosen)
+    through = "nobody but `umiak cluster connect`" if chosen.bastion else ", ".join(chosen.cidrs) or "the VPC only"
+    print(f"{options.file}: the API server is reached from {through}", flush=True)
 
 
 def status(options: argparse.Namespace) -> int:
@@ -133,7 +147,7 @@ def destroy(options: argparse.Namespace) -> int:
     spec, aws = _aws(options)
     client = removing.kubeconfig_client(options.kubeconfig, _connect)
     try:
-        remains = removing.destroy(removing.Work(aws, spec, _talk(options.yes), client, options.earlier))
+        remains = removing.destroy(removing.Work(aws, spec, talk(options.yes), client, options.earlier))
     except KeyboardInterrupt:
         print("not finished: `umiak cluster destroy` goes on from here", flush=True)
         raise

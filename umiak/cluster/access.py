@@ -79,6 +79,8 @@ def _needs(spec: ClusterSpec, image: str | None) -> dict[str, str]:
 
     platform = "linux/arm64" if is_arm(spec.nodes.types[0]) else "linux/amd64"
     needs = {"claim": VOLUME, "service_account": DATA_ACCOUNT, "platform": platform}
+    # By these `umiak job` knows why nobody answers.
+    needs |= {"api_cidrs": ",".join(spec.kubernetes.api_cidrs)} if spec.kubernetes.api_cidrs else {}
     return needs | ({"image": f"{image}:latest"} if image else {})
 
 

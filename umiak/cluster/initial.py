@@ -64,7 +64,7 @@ def _number(text: str, variable: str) -> int:
 
 def build(given: Mapping[str, Given]) -> ClusterSpec:
     """The spec of the given values and our defaults. Keys: name, region, zone, nodes, types, spot, key_name, kms_key_arn,
-    api_cidrs."""
+    api_cidrs, bastion."""
     for name in ("name", "region"):
         if name not in given:
             raise InputError(f"--{name} is missing; write --{name} {'paddle' if name == 'name' else 'us-west-2'}")
@@ -77,7 +77,7 @@ def build(given: Mapping[str, Given]) -> ClusterSpec:
         name=value("name", None),
         region=value("region", None),
         zones=default_zones(value("region", None), value("zone", None)),
-        kubernetes=Kubernetes(api_cidrs=value("api_cidrs", ())),
+        kubernetes=Kubernetes(api_cidrs=value("api_cidrs", ()), bastion=value("bastion", False)),
         nodes=Nodes(
             count=value("nodes", Nodes.count),
             types=value("types", SPOT_TYPES if spot else Nodes.types),

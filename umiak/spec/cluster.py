@@ -135,6 +135,13 @@ class Kubernetes:
             _cidrs,
         ),
     )
+    bastion: bool = field(
+        default=False,
+        metadata=about(
+            "With api_cidrs empty: a small instance in the VPC, without SSH key or open port, through which `umiak cluster "
+            "connect` reaches the API server (AWS Systems Manager)."
+        ),
+    )
     admin_arn: str | None = field(
         default=None,
         metadata=about(
@@ -246,6 +253,8 @@ class ClusterSpec:
         for path, arn in (("kms_key_arn", self.kms_key_arn), ("kubernetes.admin_arn", self.kubernetes.admin_arn)):
             if arn and self.account and arn.split(":")[4] != self.account:
                 yield path, f"belongs to account {arn.split(':')[4]}, but account says {self.account}"
+        if self.kubernetes.bastion and self.kubernetes.api_cidrs:
+            yield "kubernetes.bastion", "must be false while api_cidrs names addresses: they need no way in"
         kept = [name for name in ("volume", "bucket") if getattr(self.destroy, name) == "keep"]
         if self.kms_key_arn is None and self.destroy.key == "delete" and kept:
             yield (

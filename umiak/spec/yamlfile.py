@@ -205,21 +205,22 @@ def dump(value: Any, indent: int = 0) -> str:
         if dataclasses.is_dataclass(inner):
             out += [f"{pad}{item.name}:", dump(inner, indent + 2).rstrip("\n")]
         else:
-            out.append(f"{pad}{item.name}: {_written(inner)}")
+            out.append(f"{pad}{item.name}: {written(inner)}")
         if indent == 0:
             out.append("")
     return "\n".join(out).rstrip("\n") + "\n"
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value as YAML on one line."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(_written(item) for item in value)}]"
+        return f"[{', '.join(written(item) for item in value)}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_written(key)}: {_written(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{written(key)}: {written(item)}" for key, item in value.items()) + "}"
     text = str(value)
     # A plain scalar must read back as the same type and text, on its own and inside a [list].
     plain = isinstance(value, int) or (

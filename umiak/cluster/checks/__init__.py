@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 from umiak.cluster.aws import Aws, AwsError, DeniedError
-from umiak.cluster.checks import account, existing, named, offline, permissions, placement, quotas
+from umiak.cluster.checks import account, existing, named, offline, permissions, placement, quotas, reach
 from umiak.cluster.checks.finding import Context, Finding
 from umiak.spec.cluster import ClusterSpec
 
@@ -27,6 +27,7 @@ ONLINE: dict[str, Check] = {
     "quotas": quotas.check,
     "permissions": permissions.check,
     "boundary": permissions.bounded,
+    "api server": reach.check,
 }
 
 

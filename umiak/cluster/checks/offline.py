@@ -50,13 +50,14 @@ def support(version: str, ends: date, today: date) -> Finding:
 
 
 def _api_server(spec: ClusterSpec) -> Iterator[Finding]:
-    if not spec.kubernetes.api_cidrs:
+    if not spec.kubernetes.api_cidrs and not spec.kubernetes.bastion:
         yield Finding(
             "warning",
             "api server",
-            "it will answer only inside the VPC: kubectl and umiak on this machine could not reach it",
-            "write your address in kubernetes.api_cidrs, like [203.0.113.7/32] (curl https://checkip.amazonaws.com shows it), "
-            "or work from a machine in the VPC",
+            "it will answer only inside the VPC: `umiak cluster up` could make the cluster but not finish here, and kubectl and "
+            "`umiak job` on this machine could not reach it",
+            "choose who reaches it: `umiak cluster up --api-access mine` (this machine), private (with `umiak cluster connect`) "
+            "or CIDR,…; or work from a machine in the VPC",
         )
     if any(ipaddress.IPv4Network(cidr).prefixlen < 8 for cidr in spec.kubernetes.api_cidrs):
         yield Finding(

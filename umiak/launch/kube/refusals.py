@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from urllib3 import exceptions
 
+from umiak import address
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch.kube.kubeconfig import Access
 
@@ -36,10 +37,29 @@ def translated(access: Access) -> Iterator[None]:
             raise no_trust(access, str(cause)) from None
         # To urllib3 a refused connection is a kind of timeout; to a user it is not.
         if isinstance(cause, exceptions.TimeoutError) and not isinstance(cause, exceptions.NewConnectionError):
+            if moved := _moved(access):
+                raise moved from None
             raise RetryError(f"{where} does not answer: check the network, the VPN and that the cluster runs") from None
         raise RetryError(
             f"cannot reach {where}: {plain(cause)}; check the network, the VPN and that the cluster runs"
         ) from None
+
+
+def _moved(access: Access) -> UmiakError | None:
+    """Whether nobody answers because our address is another than those that `umiak cluster up` let in."""
+    cidrs = [part for part in access.made.get("api_cidrs", "").split(",") if part]
+    if not cidrs:
+        return None
+    try:
+        now = address.mine()
+    except RetryError:
+        return None
+    if address.covers(cidrs, now):
+        return None
+    return InputError(
+        f"the API server answers only to {', '.join(cidrs)}, and this machine is now {now} (as {address.service()} sees it): "
+        "let it in with `umiak cluster up --api-access mine`, which takes some minutes and costs nothing"
+    )
 
 
 def no_trust(access: Access, text: str) -> UmiakError:
