@@ -194,7 +194,7 @@ def test_a_diagram_has_the_layers_parameters_and_types_of_v1(tmp_path: Path, mon
         'l0 [label="word type=data", shape=box];',
         'l1 [label="label type=data", shape=box];',
         'l2 [label="__embedding_0__ type=mixed", shape=box];',
-        'l3 [label="__seq_pooling_0__ type=average", shape=box];',
+        'l3 [label="__seq_pooling_0__ type=average\\lact=linear ", shape=box];',
         'l4 [label="__fc_layer_0__ type=fc\\lact=tanh bias=___fc_layer_0__.wbias ", shape=box];',
         'l5 [label="__fc_layer_1__ type=fc\\lact=softmax bias=___fc_layer_1__.wbias ", shape=box];',
         'l6 [label="__cost_0__ type=multi-class-cross-entropy", shape=box];',

@@ -31,5 +31,5 @@ def settings(verb: str, argv: list[str], about: str) -> Settings:
 
 def required(value: Path | None, verb: str, what: str) -> Path:
     if value is None:
-        raise InputError(f"umiak {verb} needs {what}; see umiak {verb} --help")
+        raise InputError(f"{called(verb)} needs {what}; see {called(verb)} --help")
     return value

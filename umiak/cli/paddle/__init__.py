@@ -10,6 +10,7 @@ from umiak.errors import InputError
 # A command is the module of the same name in this package, imported only when it is asked for: `run(argv) -> exit code`.
 COMMANDS = {
     "train": "Start a paddle_trainer",
+    "merge_model": "Write a snapshot and its config as one file, for the C API",
     "pserver": "Start a parameter server",
     "make_diagram": "Write a config's layers as text for Graphviz",
     "version": "Print the version",
@@ -40,4 +41,4 @@ def _help() -> str:
 The commands of PaddlePaddle v1:
 {commands}
 
-paddle train --help and paddle pserver --help list their flags."""
+paddle train --help, paddle merge_model --help and paddle pserver --help list their flags."""
