@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,19 @@ def test_outputs_are_written_as_v1_wrote_them(path: Path, trained: Path) -> None
         assert int(label) == max(range(2), key=values.__getitem__)
         assert all(len(word.lstrip("0.")) <= 6 or "e" in word for word in scores.split())
     (trained / "predict.py").unlink()
+
+
+def test_a_script_that_knows_no_version_has_it_from_the_environment(path: Path, trained: Path) -> None:
+    (trained / "rating.py").write_text(
+        "from paddle.trainer_config_helpers import *\nsettings(batch_size=2)\na = data_layer('a', 3)\n"
+        "outputs(mse_cost(input=cos_sim(a=a, b=a), label=data_layer('b', 1)))\n"
+    )
+    diagram = "paddle make_diagram rating.py rating.dot; cat rating.dot; rm rating.dot"
+    assert "__mse_cost_0__" in shell(diagram, path, trained)
+    assert "__regression_cost_0__" in shell(diagram, path, trained, UMIAK_PADDLE_VERSION="0.9")
+    train = f"paddle train --config={CONFIG}"
+    assert "UMIAK_PADDLE_VERSION=0.8 is unknown" in shell(train, path, trained, code=2, UMIAK_PADDLE_VERSION="0.8")
+    (trained / "rating.py").unlink()
 
 
 def test_a_test_without_a_model_says_how_to_name_one() -> None:
@@ -224,3 +238,8 @@ def test_install_puts_paddle_where_it_is_told_and_never_over_another_program(tmp
     assert "nothing is sent anywhere" in said and all(f"    {command} " in said for command in COMMANDS)
     assert "did you mean train?" in shell("paddle trian", tmp_path, tmp_path, code=2)
     assert "is not a directory" in umiak("paddle", "install", tmp_path / "nowhere", code=2)
+    second = tmp_path / "second"
+    second.mkdir()
+    install = f"{sys.executable} -m umiak.cli.main paddle install"
+    assert f"warning: {other} comes first on your PATH" in shell(f"{install} second", tmp_path, tmp_path)
+    assert "warning: second is not on your PATH" in shell(f"PATH=/nowhere {install} second", tmp_path, tmp_path)

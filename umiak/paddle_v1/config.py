@@ -80,7 +80,7 @@ def _injected(settings: Settings) -> dict[str, str]:
     numbers = {
         "trainer_id": settings.trainer_id,
         "local": settings.local,
-        "with_cost": True,
+        "with_cost": settings.with_cost,
         "use_gpu": settings.use_gpu,
         "parallel_nn": 0,
         "cudnn_version": 0,

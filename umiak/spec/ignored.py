@@ -30,7 +30,7 @@ _PYTHON = "configs and providers run in the interpreter that runs umiak"
 
 IGNORED = {
     "test_all_data_in_one_period": Ignored("bool", "a test always reads all test data"),
-    "distribute_test": Ignored("bool", "trainers always share the test"),
+    "distribute_test": Ignored("bool", "every trainer tests on all test data of a v1 config"),
     "rdma_tcp": Ignored("str", "connections are sockets; see --transport"),
     "pserver_num_threads": Ignored("int", "each service updates its parameters in one thread"),
     "loadsave_parameters_in_pserver": Ignored("bool", "servers always write their part of a checkpoint"),
@@ -80,5 +80,4 @@ IGNORED = {
     "show_layer_stat": Ignored("bool", "layers are not timed one by one"),
     "thread_local_rand_use_global_seed": Ignored("bool", "all random numbers follow from --seed"),
     "warpctc_dir": Ignored("str", _GPU),
-    "with_cost": Ignored("bool", "costs are always computed"),
 }

@@ -67,6 +67,7 @@ class Settings:
     feed_data: bool = False
     checkgrad_eps: float = 1e-5
     start_pserver: bool = False
+    with_cost: bool = True
     model_dir: Path | None = None
     model_file: Path | None = None
     output: Path | None = None
@@ -181,6 +182,7 @@ FLAGS = {
     "feed_data": Flag("--job=time: read a new batch each time", PADDLE_TRAIN, v1=True),
     "checkgrad_eps": Flag("--job=checkgrad: the step, as a share of the cost", PADDLE_TRAIN, v1=True),
     "start_pserver": Flag("start a parameter server too", PADDLE_TRAIN, v1=True),
+    "with_cost": Flag("what a config reads as its argument with_cost", PADDLE_TRAIN, v1=True),
     "model_dir": Flag("the snapshot to merge", PADDLE_MERGE, v1=True),
     "model_file": Flag("the merged file to write", PADDLE_MERGE, v1=True),
     "output": Flag("the file to write", ("predict", "export", "show")),

@@ -33,8 +33,12 @@ def run(argv: list[str]) -> int:
         raise disk_error(error, script) from error
     print(script)
     if (found := shutil.which("paddle")) is None or Path(found).resolve() != script.resolve():
-        meant = f"`paddle` means {found}, which comes first" if found else f"{directory} is not on it"
-        print(f"umiak: warning: on your PATH {meant}", file=sys.stderr)
+        why = (
+            f"{found} comes first on your PATH, and is what `paddle` means"
+            if found
+            else f"{directory} is not on your PATH"
+        )
+        print(f"umiak: warning: {why}", file=sys.stderr)
     return 0
 
 

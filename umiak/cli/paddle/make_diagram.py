@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from umiak.cli.paddle.environment import paddle_version
 from umiak.errors import InputError
 from umiak.files import atomic
 from umiak.spec.flags import pairs
-from umiak.spec.settings import PADDLE_VERSIONS
 
 USAGE = "paddle make_diagram CONFIG_FILE DOT_FILE [config_str], where config_str is NAME=VALUE,NAME=VALUE"
 
@@ -29,8 +28,7 @@ def run(argv: list[str]) -> int:
 
     from umiak.paddle_v1 import diagram, language
 
-    version = os.environ.get("UMIAK_PADDLE_VERSION", "")
-    graph = language.load(config, arguments, version if version in PADDLE_VERSIONS else "0.10", check_data=False)
+    graph = language.load(config, arguments, paddle_version() or "0.10", check_data=False)
     with atomic(Path(argv[1])) as file:
         file.write(diagram.dot(graph).encode())
     return 0

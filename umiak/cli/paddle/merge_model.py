@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umiak.cli.arguments import required, settings
+from umiak.cli.paddle.environment import paddle_version
 from umiak.errors import InputError
 from umiak.files import atomic
 
@@ -32,7 +33,7 @@ def run(argv: list[str]) -> int:
         raise InputError(f"{snapshot} has no copy of its config, which path.txt calls {config.name}")
     contents.check_config()
     arguments = {**contents.model.get("config_args", {}), **read.config_args}
-    version = read.paddle_version or contents.model.get("paddle_version", "0.10")
+    version = read.paddle_version or contents.model.get("paddle_version") or paddle_version() or "0.10"
     _write(file, contents, language.load(config, arguments, version, check_data=False))
     return 0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from umiak.cli.arguments import settings
-from umiak.spec.settings import PADDLE_VERSIONS, Settings
+from umiak.cli.paddle.environment import paddle_version
+from umiak.spec.settings import Settings
 
 ABOUT = """Without --local=0 it trains alone. With it, it joins the servers of --pservers as trainer --trainer_id, and reads
 all of its own data. UMIAK_PADDLE_VERSION=0.9 in the environment is --paddle_version=0.9 for scripts that do not know it."""
@@ -14,10 +14,7 @@ all of its own data. UMIAK_PADDLE_VERSION=0.9 in the environment is --paddle_ver
 
 def run(argv: list[str]) -> int:
     read = settings("paddle train", argv, ABOUT)
-    version = os.environ.get("UMIAK_PADDLE_VERSION", "")
-    if not read.paddle_version and version in PADDLE_VERSIONS:
-        read = replace(read, paddle_version=version)
-    return JOBS[read.job](read)
+    return JOBS[read.job](replace(read, paddle_version=paddle_version(read.paddle_version)))
 
 
 def _train(read: Settings) -> int:
