@@ -60,8 +60,9 @@ def test_written_file_has_every_field_with_a_comment_above_it() -> None:
 
     def check(value: Any) -> None:
         for field in fields(value):
-            (at,) = [i for i, line in enumerate(lines) if line.strip().startswith(f"{field.name}:")]
-            assert lines[at - 1].strip().startswith("#"), field.name
+            found = [i for i, line in enumerate(lines) if line.strip().startswith(f"{field.name}:")]
+            assert found, field.name
+            assert all(lines[at - 1].strip().startswith("#") for at in found), field.name
             if is_dataclass(getattr(value, field.name)):
                 check(getattr(value, field.name))
 

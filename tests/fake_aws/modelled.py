@@ -140,6 +140,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "DeleteObject": {"Bucket", "Key"},
         "DeleteObjects": {"Bucket", "Delete"},
         "CompleteMultipartUpload": {"Bucket", "Key", "UploadId", "MultipartUpload"},
+        "GetBucketEncryption": {"Bucket"},
         "GetBucketTagging": {"Bucket"},
         "GetObject": {"Bucket", "Key"},
         "ListObjectsV2": {"Bucket", "Prefix"},

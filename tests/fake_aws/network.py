@@ -78,6 +78,11 @@ class Network:
 
     def mount(self, call: Call) -> None:
         volume, subnet = call.params["FileSystemId"], call.params["SubnetId"]
+        vpc = self._ec2(call).get_subnet(subnet).vpc_id
+        others = {i.vpc for i in self.fake.interfaces.all.values() if i.owner.startswith(f"mount:{volume}:")} - {vpc}
+        if others:
+            # API reference of CreateMountTarget: all mount targets of a file system are in one VPC.
+            raise AwsFault("MountTargetConflict", "requested subnet for new mount target is not in the same VPC")
         groups = tuple(call.params["SecurityGroups"])
         about = f"EFS mount target for {volume}"
         self.fake.interfaces.add(call.region, subnet, groups, about, f"mount:{volume}:{subnet}")

@@ -70,6 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--yes", action="store_true", help="do not ask")
     _api_access(up)
     up.add_argument("--force", action="store_true", help="continue past errors that the checks found; they are listed")
+    up.add_argument(
+        "--reuse",
+        action="store_true",
+        help=f"use what an earlier cluster of this name kept, and write that into {FILE}",
+    )
     _kubeconfig(up)
     _file(up)
     up.set_defaults(verb=cluster_life.up)

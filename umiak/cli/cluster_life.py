@@ -60,6 +60,7 @@ def up(options: argparse.Namespace) -> int:
     if options.api_access:
         _choose(options)
     spec, aws = _aws(options)
+    spec = _reused(options, spec, aws)
     book = PriceBook(aws, False, datetime.now(UTC))
     try:
         done = Up(aws, spec, talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
@@ -93,6 +94,36 @@ def _choose(options: argparse.Namespace) -> None:
     reach.rewrite(options.file, chosen)
     through = "nobody but `umiak cluster connect`" if chosen.bastion else ", ".join(chosen.cidrs) or "the VPC only"
     print(f"{options.file}: the API server is reached from {through}", flush=True)
+
+
+def _reused(options: argparse.Namespace, spec: Any, aws: Any) -> Any:
+    """The spec, with what an earlier cluster kept if the user wants it; then cluster.yaml says so too."""
+    from umiak.cluster import initial, reuse, showing
+
+    kept = reuse.look(aws, spec)
+    if kept is None:
+        if options.reuse:
+            print("nothing of an earlier cluster is there to be used, or the cluster exists")
+        return spec
+    print(showing.kept(spec, kept), flush=True)
+    if not kept.usable:
+        return spec
+    if not options.reuse:
+        if options.yes:
+            print("none of it is used; --reuse uses it", flush=True)
+            return spec
+        if not talk(False).agreed(f"Use it again, and write that into {options.file}?"):
+            return spec
+    chosen = reuse.adopt(aws, spec, kept)
+    if options.file.read_text(encoding="utf-8") != initial.text(spec):
+        raise InputError(
+            f"{options.file} was edited by hand and is not rewritten; put this into it and run this again:\n"
+            + showing.reuse_lines(chosen)
+        )
+    beside = options.file.with_suffix(".new")
+    beside.write_text(initial.text(chosen), encoding="utf-8")
+    beside.replace(options.file)
+    return chosen
 
 
 def status(options: argparse.Namespace) -> int:

@@ -61,6 +61,7 @@ CALLS: dict[tuple[str, str], str] = {
     ("logs", "DescribeLogGroups"): "logs:DescribeLogGroups",
     ("pricing", "GetProducts"): "pricing:GetProducts",
     ("resourcegroupstaggingapi", "GetResources"): "tag:GetResources",
+    ("s3", "GetBucketEncryption"): "s3:GetEncryptionConfiguration",
     ("s3", "GetBucketTagging"): "s3:GetBucketTagging",
     ("s3", "ListBuckets"): "s3:ListAllMyBuckets",
     ("service-quotas", "GetAWSDefaultServiceQuota"): "servicequotas:GetAWSDefaultServiceQuota",

@@ -26,6 +26,7 @@ def statements(spec: ClusterSpec) -> tuple[Statement, ...]:
     tree, parameters of Systems Manager."""
     name, region, account = spec.name, spec.region, spec.account or "*"
     root = f"arn:{partition(region)}"
+    buckets = [f"{name}-*", *([spec.existing.bucket] if spec.existing.bucket else [])]
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     return (
         Statement(
@@ -99,7 +100,11 @@ def statements(spec: ClusterSpec) -> tuple[Statement, ...]:
             here,
             _REGIONAL,
         ),
-        Statement("Bucket", ("s3:GetObject", "s3:ListBucket"), (f"{root}:s3:::{name}-*", f"{root}:s3:::{name}-*/*")),
+        Statement(
+            "Bucket",
+            ("s3:GetObject", "s3:ListBucket"),
+            tuple(f"{root}:s3:::{bucket}{rest}" for bucket in buckets for rest in ("", "/*")),
+        ),
         Statement(
             "Key",
             ("kms:Decrypt",),

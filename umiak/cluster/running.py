@@ -42,10 +42,10 @@ def resources(aws: Aws, spec: ClusterSpec) -> list[Resource]:
     if "Key" in made:
         key = aws.call("kms", "DescribeKey", KeyId=made["Key"])["KeyMetadata"]
         found.append(Resource("KMS key", made["Key"], key["CreationDate"]))
-    if "Volume" in made:
-        volume = aws.call("efs", "DescribeFileSystems", FileSystemId=made["Volume"])["FileSystems"][0]
+    if name := spec.existing.volume or made.get("Volume"):
+        volume = aws.call("efs", "DescribeFileSystems", FileSystemId=name)["FileSystems"][0]
         size = Decimal(volume["SizeInBytes"]["Value"]) / GB
-        found.append(Resource("EFS stored", made["Volume"], volume["CreationTime"], size, "GB"))
+        found.append(Resource("EFS stored", name, volume["CreationTime"], size, "GB"))
     return found
 
 

@@ -56,6 +56,8 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
     via_s3 = {"kms:ViaService": f"s3.{region}.{suffix(region)}"}
     services = ["eks.amazonaws.com", "eks-nodegroup.amazonaws.com", "elasticfilesystem.amazonaws.com"]
     services += ["spot.amazonaws.com"] if spec.nodes.spot else []
+    buckets = [f"{name}-*", *([spec.existing.bucket] if spec.existing.bucket else [])]
+    repositories = [f"{name}-*", *([spec.existing.images] if spec.existing.images else [])]
     roles = tuple(role_arn(name, region, spec.account, job) for job in JOBS)
     boundary = boundary_arn(name, region, spec.account)
     # The key holds one ARN, so that a pattern can stand only for the account.
@@ -126,8 +128,8 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
         "Key": key,
         "KeyByS3": replace(key, conditions={"StringEquals": key.conditions.get("StringEquals", {}) | via_s3}),
         "KeyAlias": Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),
-        "Bucket": Scope((f"{root}:s3:::{name}-*",)),
-        "Objects": Scope((f"{root}:s3:::{name}-*/*",)),
-        "Images": Scope((arn("ecr", f"repository/{name}-*"),)),
+        "Bucket": Scope(tuple(f"{root}:s3:::{bucket}" for bucket in buckets)),
+        "Objects": Scope(tuple(f"{root}:s3:::{bucket}/*" for bucket in buckets)),
+        "Images": Scope(tuple(arn("ecr", f"repository/{images}") for images in repositories)),
         "Logs": Scope((log_group, f"{log_group}:*")),
     }

@@ -10,6 +10,7 @@ from typing import Any
 from umiak.cluster.cost import Line
 from umiak.cluster.destroy import Remains
 from umiak.cluster.difference import Change
+from umiak.cluster.reuse import Kept
 from umiak.cluster.status import Status
 from umiak.spec.cluster import ClusterSpec
 
@@ -64,6 +65,17 @@ def next_steps(spec: ClusterSpec, outputs: dict[str, str]) -> str:
             "next, in this directory: umiak job init",
         ]
     )
+
+
+def kept(spec: ClusterSpec, found: Kept) -> str:
+    head = f"an earlier {spec.name} kept this, and it is still paid for:"
+    return "\n".join([head, *(f"  {thing}" for thing in found.things)])
+
+
+def reuse_lines(spec: ClusterSpec) -> str:
+    """What cluster.yaml must say to use what was kept."""
+    lines = [f"kms_key_arn: {spec.kms_key_arn}", "existing:"]
+    return "\n".join(lines + [f"  {name}: {value}" for name, value in vars(spec.existing).items() if value])
 
 
 def status(found: Status) -> str:

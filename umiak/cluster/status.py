@@ -70,7 +70,7 @@ def look(aws: Aws, spec: ClusterSpec, book: PriceBook) -> Status:
     )
     whole = stack.status in states.WHOLE
     cluster = _cluster(aws, spec)
-    volume = _physical(described, "Volume")
+    volume = spec.existing.volume or _physical(described, "Volume")
     return Status(
         name=spec.name,
         region=spec.region,
@@ -85,7 +85,7 @@ def look(aws: Aws, spec: ClusterSpec, book: PriceBook) -> Status:
         nodes_running=sum(item.kind == "node" for item in running.nodes(aws, spec)),
         volume=volume,
         mount_targets=_mounts(aws, volume) if volume else {},
-        bucket=_physical(described, "Bucket"),
+        bucket=spec.existing.bucket or _physical(described, "Bucket"),
         images=stack.outputs.get("ImageRepository"),
         per_hour=_per_hour(aws, spec, book) if whole else None,
     )

@@ -88,9 +88,12 @@ def _zones(spec: ClusterSpec) -> list[tuple[str, ...]]:
 
 def _fates(spec: ClusterSpec) -> list[tuple[str, str]]:
     return [
-        ("shared volume (EFS)", spec.destroy.volume),
-        ("bucket (S3)", spec.destroy.bucket),
-        ("images (ECR)", spec.destroy.images),
+        (
+            "shared volume (EFS)",
+            f"{spec.existing.volume}: not touched" if spec.existing.volume else spec.destroy.volume,
+        ),
+        ("bucket (S3)", f"{spec.existing.bucket}: not touched" if spec.existing.bucket else spec.destroy.bucket),
+        ("images (ECR)", f"{spec.existing.images}: not touched" if spec.existing.images else spec.destroy.images),
         ("key (KMS)", "not ours, not touched" if spec.kms_key_arn else spec.destroy.key),
         ("everything else", "delete"),
     ]

@@ -189,6 +189,8 @@ class Up:
         if not changes:
             self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
             return True
+        if precious := sorted({change.title for change in changes if change.action == "remove"} & PRECIOUS):
+            raise _loses(precious)
         # Who administers it was decided when it was made.
         parameters = {**stack.parameters}
         if self.spec.kubernetes.admin_arn:
@@ -202,10 +204,7 @@ class Up:
         self.talk.say(showing.changes([replace(c, replaced=c.title in replaced) for c in changes]))
         if precious := sorted(replaced & PRECIOUS):
             stacks.discard(self.aws, stack.name)
-            raise InputError(
-                f"this would put a new {', '.join(precious)} in the place of the old, and what is in it would be lost; "
-                "undo that change in cluster.yaml, or destroy the cluster and create it anew"
-            )
+            raise _loses(precious)
         lines = cost.planned(self.spec, self.book)
         self.book.save()
         if not self.talk.agreed(f"Apply? It then costs {showing.per_hour(lines)}."):
@@ -232,6 +231,13 @@ class Up:
         for made in kube.apply(api, found.outputs["VolumeHandle"]):
             say(f"created {made}")
         say(showing.next_steps(spec, found.outputs))
+
+
+def _loses(titles: list[str]) -> InputError:
+    return InputError(
+        f"this would put another {', '.join(titles)} in the place of the old, and what is in it would be lost; "
+        "undo that change in cluster.yaml, or destroy the cluster and create it anew"
+    )
 
 
 _ACTS: dict[Step, Callable[[Up, Stack | None], None]] = {

@@ -197,6 +197,31 @@ class Destroy:
 
 
 @dataclass(frozen=True)
+class Existing:
+    volume: str | None = field(
+        default=None,
+        metadata=about(
+            "File system (EFS), like fs-0123456789abcdef0. Files in it are not touched by creating or destroying a cluster.",
+            _matching(r"fs-[0-9a-f]{8,40}", "must be the id of a file system, like fs-0123456789abcdef0"),
+        ),
+    )
+    bucket: str | None = field(
+        default=None,
+        metadata=about(
+            "Bucket (S3), by its name.",
+            _matching(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "must be the name of a bucket, without s3://"),
+        ),
+    )
+    images: str | None = field(
+        default=None,
+        metadata=about(
+            "Image repository (ECR), by its name.",
+            _matching(r"[a-z0-9]+([._/-][a-z0-9]+)*", "must be the name of a repository, without the registry"),
+        ),
+    )
+
+
+@dataclass(frozen=True)
 class ClusterSpec:
     name: str = field(
         metadata=about(
@@ -234,6 +259,13 @@ class ClusterSpec:
                 r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
                 "must be the ARN of a key, like arn:aws:kms:us-west-2:123456789012:key/… (of an alias: its key's ARN)",
             ),
+        ),
+    )
+    existing: Existing = field(
+        default_factory=Existing,
+        metadata=about(
+            "What there is already, to be used in the place of new ones; `up` offers what an earlier cluster kept. Their "
+            "key goes into kms_key_arn. `destroy` never deletes them."
         ),
     )
     destroy: Destroy = field(

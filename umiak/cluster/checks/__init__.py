@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 from umiak.cluster.aws import Aws, AwsError, DeniedError
-from umiak.cluster.checks import account, existing, named, offline, permissions, placement, quotas, reach
+from umiak.cluster.checks import account, existing, named, offline, permissions, placement, quotas, reach, reused
 from umiak.cluster.checks.finding import Context, Finding
 from umiak.spec.cluster import ClusterSpec
 
@@ -23,6 +23,7 @@ ONLINE: dict[str, Check] = {
     "network": existing.network,
     "key pair": named.key_pair,
     "kms key": named.kms_key,
+    "existing": reused.check,
     "template": named.template,
     "quotas": quotas.check,
     "permissions": permissions.check,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from troposphere import GetAtt, Sub, iam
+from troposphere import Sub, iam
 
 from umiak.cluster.template.parts import Parts, document, explain, statement
 from umiak.cluster.template.storage import StorageParts
@@ -43,8 +43,8 @@ def boundary_name(cluster: str, region: str) -> str:
 
 def add(parts: Parts, stores: StorageParts) -> RoleParts:
     data = document(
-        statement("ListBucket", "Allow", "s3:ListBucket", GetAtt(stores.bucket, "Arn")),
-        statement("ReadBucket", "Allow", "s3:GetObject", Sub(f"${{{stores.bucket.title}.Arn}}/*")),
+        statement("ListBucket", "Allow", "s3:ListBucket", stores.bucket_arn),
+        statement("ReadBucket", "Allow", "s3:GetObject", stores.objects_arn),
         statement(
             "DecryptBucket",
             "Allow",

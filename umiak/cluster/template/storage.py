@@ -17,14 +17,30 @@ SSH = 22
 @dataclass(frozen=True)
 class StorageParts:
     key_arn: Any
-    bucket: Any
+    bucket_arn: Any
+    objects_arn: Any
     node_group: Any
     mounts: list[str]
 
 
 def add(parts: Parts, net: NetworkParts) -> StorageParts:
     key_arn = parts.spec.kms_key_arn or _key(parts)
-    bucket = _bucket(parts, key_arn)
+    bucket, bucket_arn, objects_arn = _bucket(parts, key_arn)
+    node_group = _node_group(parts, net)
+    volume, access, mounts = _volume(parts, net, key_arn, node_group)
+    parts.outputs |= {
+        "Bucket": (bucket, "Data goes in here; pods of the cluster read it"),
+        "ImageRepository": (_images(parts), "Where to push the training image"),
+        "VolumeHandle": (Sub(f"{volume}::${{{access.title}}}"), "volumeHandle of the PersistentVolume efsvol"),
+        "KeyArn": (key_arn, "Encrypts Kubernetes secrets, EFS, S3 and logs"),
+    }
+    return StorageParts(key_arn, bucket_arn, objects_arn, node_group, mounts)
+
+
+def _images(parts: Parts) -> Any:
+    """The repository's URI."""
+    if name := parts.spec.existing.images:
+        return Sub(f"${{AWS::AccountId}}.dkr.ecr.${{AWS::Region}}.${{AWS::URLSuffix}}/{name}")
     images = parts.keep_or_delete(
         ecr.Repository(
             "Images",
@@ -36,18 +52,7 @@ def add(parts: Parts, net: NetworkParts) -> StorageParts:
         ),
         parts.spec.destroy.images,
     )
-    node_group = _node_group(parts, net)
-    volume, access, mounts = _volume(parts, net, key_arn, node_group)
-    parts.outputs |= {
-        "Bucket": (Ref(bucket), "Data goes in here; pods of the cluster read it"),
-        "ImageRepository": (GetAtt(images, "RepositoryUri"), "Where to push the training image"),
-        "VolumeHandle": (
-            Sub(f"${{{volume.title}}}::${{{access.title}}}"),
-            "volumeHandle of the PersistentVolume efsvol",
-        ),
-        "KeyArn": (key_arn, "Encrypts Kubernetes secrets, EFS, S3 and logs"),
-    }
-    return StorageParts(key_arn, bucket, node_group, mounts)
+    return GetAtt(images, "RepositoryUri")
 
 
 def log_group_name(cluster: str) -> str:
@@ -99,7 +104,12 @@ def _key(parts: Parts) -> Any:
     return GetAtt(key, "Arn")
 
 
-def _bucket(parts: Parts, key_arn: Any) -> Any:
+def _bucket(parts: Parts, key_arn: Any) -> tuple[Any, Any, Any]:
+    """(name, ARN, ARN of everything in it)."""
+    if name := parts.spec.existing.bucket:
+        # Its policy is its owner's: a kept bucket has the one below from its own stack.
+        arn = f"arn:${{AWS::Partition}}:s3:::{name}"
+        return name, Sub(arn), Sub(f"{arn}/*")
     bucket = parts.keep_or_delete(
         s3.Bucket(
             "Bucket",
@@ -152,7 +162,7 @@ def _bucket(parts: Parts, key_arn: Any) -> Any:
         explain(policy, TlsOnly="A denial must cover everybody and everything that comes without TLS"),
         parts.spec.destroy.bucket,
     )
-    return bucket
+    return Ref(bucket), GetAtt(bucket, "Arn"), Sub(f"${{{bucket.title}.Arn}}/*")
 
 
 def _node_group(parts: Parts, net: NetworkParts) -> Any:
@@ -185,7 +195,10 @@ def _nothing() -> ec2.SecurityGroupRule:
     return ec2.SecurityGroupRule(IpProtocol="-1", CidrIp="127.0.0.1/32", Description="Nothing")
 
 
-def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> tuple[Any, Any, list[str]]:
+def _file_system(parts: Parts, key_arn: Any) -> tuple[Any, str]:
+    """(its id, the same as text inside Fn::Sub)."""
+    if name := parts.spec.existing.volume:
+        return name, name
     volume = parts.keep_or_delete(
         efs.FileSystem(
             "Volume",
@@ -197,6 +210,12 @@ def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> t
         ),
         parts.spec.destroy.volume,
     )
+    return Ref(volume), f"${{{volume.title}}}"
+
+
+def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> tuple[str, Any, list[str]]:
+    """(the file system as text inside Fn::Sub, its access point, titles of its mount targets)."""
+    volume, text = _file_system(parts, key_arn)
     group = parts.add(
         ec2.SecurityGroup(
             "VolumeSecurityGroup",
@@ -221,7 +240,7 @@ def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> t
         parts.add(
             efs.MountTarget(
                 f"VolumeMount{number}",
-                FileSystemId=Ref(volume),
+                FileSystemId=volume,
                 SubnetId=Ref(subnet),
                 SecurityGroups=[GetAtt(group, "GroupId")],
             )
@@ -232,10 +251,10 @@ def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> t
     access = parts.add(
         efs.AccessPoint(
             "VolumeAccess",
-            FileSystemId=Ref(volume),
+            FileSystemId=volume,
             PosixUser=efs.PosixUser(Uid="0", Gid="0"),
             RootDirectory=efs.RootDirectory(Path="/"),
             AccessPointTags=parts.tags("volume"),
         )
     )
-    return volume, access, mounts
+    return text, access, mounts
