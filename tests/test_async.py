@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 from tests.processes import TINY, children, descendants, kill_tree, start, umiak, wait_until_gone
+from umiak.errors import RetryError
 from umiak.pserver.asynchronous import AsyncService
 from umiak.pserver.protocol import Flags, ServiceSpec
 from umiak.pserver.service import Contribution
 from umiak.spec.optim import SGD, to_json
+from umiak.trainer import checkpoint
+from umiak.trainer import run as training
+from umiak.trainer.checkpoint import Manifest
 
 JOB = ("train", str(TINY), "--workers", "3", "--mode", "async")
 
@@ -160,3 +164,13 @@ def test_ctrl_c_cuts_consistently_and_resume_goes_on(tmp_path: Path) -> None:
     assert manifest["pass_id"] == 0 and manifest["identity"]["the mode"] == "async"
     umiak(*JOB, "--passes", "2", "--resume", "--out", out)
     assert (out / "pass-00001" / "done").exists()
+
+
+def test_a_service_that_dropped_a_gradient_and_so_counts_less_can_be_resumed(tmp_path: Path) -> None:
+    directory = checkpoint.directory_for(tmp_path, 12, 0)
+    directory.mkdir(parents=True)
+    checkpoint.commit(directory, Manifest(12, 0, 96, {}, {}, []))
+    training._check_rounds([12, 11, 14], directory, exact=False)
+    for rounds, exact in (([12, 11], True), ([12, 0], False)):
+        with pytest.raises(RetryError, match="start all trainers again"):
+            training._check_rounds(rounds, directory, exact)

@@ -300,9 +300,13 @@ def _advising(me: Assignment) -> Iterator[None]:
 
 
 def _check_rounds(rounds: list[int], found: Path | None, exact: bool) -> None:
-    """All trainers and services must have begun with the same checkpoint. Without rounds, others may have got on since."""
+    """All trainers and services must have begun with the same checkpoint.
+
+    Without rounds, others may have got on since, and a service counts only the gradients that it did not drop: it is enough
+    that it has not begun anew.
+    """
     expected = checkpoint.read(found).round if found is not None else 0
-    wrong = [each for each in rounds if (each != expected if exact else each < expected)]
+    wrong = [each for each in rounds if (each != expected if exact else each == 0 < expected)]
     if wrong:
         begins = f"goes on from {found}, of round {expected}" if found else "begins at round 0"
         raise RetryError(
