@@ -54,6 +54,7 @@ OPTIONS: dict[str, dict[str, Change]] = {
     "kms": {"own": lambda old: replace(old, kms_key_arn=f"arn:aws:kms:{old.region}:123456789012:key/{KEY_ID}")},
     "api": {
         "one": _kubernetes(api_cidrs=("203.0.113.7/32",)),
+        "private": _kubernetes(bastion=True),
         "two": _kubernetes(api_cidrs=("203.0.113.0/24", "198.51.100.1/32")),
     },
     "version": {"newer": _kubernetes(version="1.36")},

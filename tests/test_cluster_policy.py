@@ -19,7 +19,7 @@ import umiak.cluster
 from tests.cluster_options import chosen, cover, spec, templates
 from tests.test_cluster_template import schema
 from umiak.cluster import boundary, policy, template
-from umiak.cluster.actions import ADMINISTERS, CALLS, CHANGES, DAILY, STACK, TYPES, USES
+from umiak.cluster.actions import ADMINISTERS, CALLS, CHANGES, STACK, TYPES, USES
 from umiak.cluster.policy import Statement
 
 SOURCES = sorted(Path(umiak.cluster.__file__).parent.rglob("*.py"))
@@ -29,6 +29,23 @@ DOOR, SESSION = "aws.py", "session.py"
 # What a schema lists for features this template does not use. `*` is every action that begins so.
 UNUSED = {
     "AWS::EC2::EIP": {"ec2:AcceptAddressTransfer", "ec2:AssociateAddress"},
+    "AWS::EC2::Instance": {
+        "ec2:AssociateIamInstanceProfile",
+        "ec2:AttachVolume",
+        "ec2:DetachVolume",
+        "ec2:DisassociateIamInstanceProfile",
+        "ec2:ModifyInstanceAttribute",
+        "ec2:ModifyInstanceCreditSpecification",
+        "ec2:ModifyInstanceMaintenanceOptions",
+        "ec2:ModifyInstancePlacement",
+        "ec2:ModifyPrivateDnsNameOptions",
+        "ec2:MonitorInstances",
+        "ec2:ReplaceIamInstanceProfileAssociation",
+        "ec2:StartInstances",
+        "ec2:StopInstances",
+        "ec2:UnmonitorInstances",
+        "ssm:*",
+    },
     "AWS::EC2::NatGateway": {
         "ec2:AssignPrivateNatGatewayAddress",
         "ec2:AssociateNatGatewayAddress",
@@ -212,7 +229,7 @@ def test_documents_together_hold_exactly_what_is_needed() -> None:
         needed |= policy.changes(given)
         statements = documents(given)
         used = [action for item in statements.pop("use") for action in item.actions]
-        assert sorted(used) == sorted({*USES.values(), *DAILY})
+        assert sorted(used) == sorted([*policy.uses(given), *([policy.CONNECTS] if given.kubernetes.bastion else [])])
         allowed = [item for items in statements.values() for item in items if item.effect == "Allow"]
         held = [action for item in allowed for action in item.actions]
         assert set(held) == needed
@@ -220,6 +237,8 @@ def test_documents_together_hold_exactly_what_is_needed() -> None:
         # its controllers, and what GuardDuty made its own. Tags are set on what is being made, and on what is ours.
         again = ["iam:GetRole", *["ec2:DeleteSecurityGroup"] * 3, "ec2:DeleteVpcEndpoints"]
         again += ["ec2:CreateTags", "elasticfilesystem:TagResource"]
+        # A session is opened on an instance and by a document.
+        again += [policy.CONNECTS] if given.kubernetes.bastion else []
         assert sorted(held) == sorted([*needed, *again, "elasticloadbalancing:DeleteLoadBalancer"])
 
 

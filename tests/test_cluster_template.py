@@ -88,6 +88,7 @@ def test_everything_that_can_have_a_tag_has_ours() -> None:
         "AWS::EC2::SubnetRouteTableAssociation",
         "AWS::EC2::VPCGatewayAttachment",
         "AWS::EFS::MountTarget",
+        "AWS::IAM::InstanceProfile",
         "AWS::KMS::Alias",
         "AWS::S3::BucketPolicy",
     }
@@ -132,14 +133,21 @@ def test_no_security_group_lets_anyone_in_from_outside() -> None:
         for rule in properties.get("SecurityGroupIngress", []):
             assert ipaddress.IPv4Network(rule["CidrIp"]).subnet_of(vpc), name
             assert (given.nodes.key_name, rule["FromPort"], rule["ToPort"]) == ("laptop", 22, 22), name
-        assert [rule["CidrIp"] for rule in properties["SecurityGroupEgress"]] == ["127.0.0.1/32"], name
+        ways_out = [(rule["CidrIp"], rule.get("ToPort")) for rule in properties["SecurityGroupEgress"]]
+        # The bastion speaks to Systems Manager and to the API server; what else there is speaks to nobody by itself.
+        bastion = "way to the API server" in properties["GroupDescription"]
+        assert ways_out == ([("0.0.0.0/0", 443)] if bastion else [("127.0.0.1/32", None)]), name
 
 
 def test_volume_admits_nfs_from_the_nodes_group_and_nothing_else() -> None:
     for name, _, built in EVERY:
         group = of_type(built, "AWS::EC2::SecurityGroup")["VolumeSecurityGroup"]
         assert "SecurityGroupIngress" not in group, name
-        (rule,) = of_type(built, "AWS::EC2::SecurityGroupIngress").values()
+        (rule,) = [
+            rule
+            for title, rule in of_type(built, "AWS::EC2::SecurityGroupIngress").items()
+            if title != "BastionToApiServer"
+        ]
         assert rule["GroupId"] == {"Fn::GetAtt": ["VolumeSecurityGroup", "GroupId"]}, name
         assert rule["SourceSecurityGroupId"] == {"Fn::GetAtt": ["NodeSecurityGroup", "GroupId"]}, name
         assert (rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) == ("tcp", 2049, 2049), name
@@ -264,8 +272,27 @@ def test_roles_trust_one_service_each_and_have_only_what_their_job_needs() -> No
     assert not any("Policies" in role for title, role in roles.items() if title != "DataRole")
 
 
+def test_way_in_to_a_private_api_server_has_no_key_no_port_and_no_old_metadata() -> None:
+    built = template.build(chosen([("api", "private")]))
+    (instance,) = of_type(built, "AWS::EC2::Instance").values()
+    assert "KeyName" not in instance
+    assert instance["MetadataOptions"]["HttpTokens"] == "required"
+    assert [device["Ebs"]["Encrypted"] for device in instance["BlockDeviceMappings"]] == [True]
+    assert instance["SubnetId"] == {"Ref": "PrivateSubnet1"}
+    groups = of_type(built, "AWS::EC2::SecurityGroup")
+    assert "SecurityGroupIngress" not in groups["BastionSecurityGroup"]
+    assert instance["SecurityGroupIds"] == [{"Fn::GetAtt": ["BastionSecurityGroup", "GroupId"]}]
+    rule = of_type(built, "AWS::EC2::SecurityGroupIngress")["BastionToApiServer"]
+    assert (rule["GroupId"], rule["FromPort"]) == ({"Fn::GetAtt": ["Cluster", "ClusterSecurityGroupId"]}, 443)
+    role = of_type(built, "AWS::IAM::Role")["BastionRole"]
+    assert [_flat(arn)[0].rpartition("/")[2] for arn in role["ManagedPolicyArns"]] == ["AmazonSSMManagedInstanceCore"]
+    image = built["Parameters"]["BastionImage"]
+    assert image["Type"] == "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>"
+    assert "Bastion" not in " ".join(template.build(spec())["Resources"]), "nobody pays for one who has no use for it"
+
+
 def test_role_names_fit_the_longest_cluster_in_the_longest_region() -> None:
-    assert max(len(role_name("p" * 40, "ap-southeast-1", job)) for job in JOBS) <= 64
+    assert max(len(role_name("p" * 40, "ap-southeast-1", job)) for job in (*JOBS, "bastion")) <= 64
 
 
 def test_nodes_answer_metadata_only_to_themselves_with_a_token() -> None:

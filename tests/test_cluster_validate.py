@@ -145,6 +145,13 @@ def test_instance_type_that_another_zone_has(aws: FakeAws) -> None:
     assert "us-east-1a" in found
 
 
+def test_zone_without_the_type_of_the_bastion(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = chosen([("api", "private")])
+    assert texts(given, "error", "node types") == []
+    monkeypatch.setattr("umiak.cluster.template.bastion.TYPE", "t9z.nano")
+    assert "us-west-2a has no t9z.nano, which the bastion needs" in the_one(texts(given, "error", "node types"))
+
+
 @pytest.mark.parametrize(
     ("types", "said"),
     [

@@ -37,6 +37,10 @@ COLLECTIONS = (
 )
 
 
+# The name of a private API server, which only the VPC resolves.
+PRIVATE = "paddle.gr7.us-west-2.eks.fake"
+
+
 class ApiServer:
     def __init__(self, fake: FakeAws) -> None:
         self.fake = fake
@@ -132,7 +136,10 @@ def _certificate() -> tuple[bytes, bytes]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName(PRIVATE)]),
+            critical=False,
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )

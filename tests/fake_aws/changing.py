@@ -154,6 +154,7 @@ def _none(
 
 
 CHANGES: dict[str, Changes] = {
+    "AWS::EC2::Instance": Changes(set(), _none),
     "AWS::EC2::LaunchTemplate": Changes({"LaunchTemplateData"}, _launch_template),
     "AWS::EC2::Subnet": Changes(set(), _none),
     "AWS::EC2::VPC": Changes(set(), _none),

@@ -33,6 +33,7 @@ _KEYS = (
     "iam:PermissionsBoundary",
     "iam:PolicyARN",
     "kms:ViaService",
+    "ssm:resourceTag/",
 )
 
 

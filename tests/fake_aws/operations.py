@@ -38,6 +38,8 @@ TIMES = {
     "AWS::S3::Bucket": (25, 5),
 }
 USUAL = (5, 5)
+# What every public parameter of an image stands for.
+IMAGE = "ami-12c6146b"
 
 
 @dataclass
@@ -249,10 +251,16 @@ class Operations:
             f"{stack.name}-{title}".lower() + f"-{next(self._numbers):012d}",
         )
 
+    def resolved(self, stack: Stack) -> dict[str, str]:
+        """What a parameter of type AWS::SSM::Parameter::Value names stands in its place."""
+        return {
+            key: IMAGE if value.startswith("/aws/service/ami-") else value for key, value in stack.parameters.items()
+        }
+
     def resolver(self, stack: Stack) -> templates.Resolver:
         return templates.Resolver(
             stack.region,
-            stack.parameters | {"AWS::StackId": stack.id},
+            self.resolved(stack) | {"AWS::StackId": stack.id},
             lambda title: stack.made[title].physical,
             lambda title, name: stack.made[title].attributes[name],
         )

@@ -78,6 +78,7 @@ def catalogue() -> list[dict[str, Any]]:
         product("AmazonEKS", "USW2-AmazonEKS-Hours:perCluster", "0.1000000000", operation="CreateOperation"),
         product("AmazonEKS", "USW2-AmazonEKS-Hours:extendedSupport", "0.5000000000", operation="ExtendedSupport"),
         _instance("m6i.large", "0.0960000000"),
+        _instance("t4g.nano", "0.0042000000"),
         _instance("m6i.large", "0.1880000000", operatingSystem="Windows"),
         _instance("m6i.xlarge", "0.1920000000"),
         product(

@@ -123,7 +123,7 @@ _EC2_PREFIXES = {
     "vpce": "vpc-endpoint",
 }
 # Parameter of an IAM call → the kind of thing it names.
-_IAM = {"RoleName": "role", "UserName": "user", "InstanceProfileName": "instance-profile", "PolicyName": "policy"}
+_IAM = {"InstanceProfileName": "instance-profile", "RoleName": "role", "UserName": "user", "PolicyName": "policy"}
 
 
 def _resources(call: Call) -> list[str | None]:
@@ -152,6 +152,8 @@ def _resources(call: Call) -> list[str | None]:
         return [f"arn:aws:s3:::{params['Bucket']}" + (f"/{params['Key']}" if "Key" in params else "")]
     if call.service == "kms" and "KeyId" in params:
         return [f"arn:aws:kms:{where}:key/{str(params['KeyId']).rpartition('/')[2]}"]
+    if call.service == "ssm" and call.operation == "GetParameters":
+        return [f"arn:aws:ssm:{call.region}::parameter{name}" for name in params["Names"]]
     if call.service == "ssm" and call.operation == "StartSession":
         owner = "" if params["DocumentName"].startswith("AWS-") else ACCOUNT
         return [
@@ -179,7 +181,9 @@ _OF_POLICIES = {
 def _resource_tags(fake: FakeAws, call: Call, resource: str | None) -> dict[str, list[str]]:
     if resource is None:
         return {}
-    return {f"aws:ResourceTag/{key}": [value] for key, value in fake.tagging.of(resource, call.region).items()}
+    tags = fake.tagging.of(resource, call.region).items()
+    own = {f"ssm:resourceTag/{key}": [value] for key, value in tags} if call.service == "ssm" else {}
+    return own | {f"aws:ResourceTag/{key}": [value] for key, value in tags}
 
 
 # (service, operation) → (where the roles are in its parameters, the service that will use them).

@@ -77,6 +77,17 @@ def _role(make: Maker, physical: str, attributes: dict[str, Any], properties: di
     iam.delete_role(RoleName=physical)
 
 
+def _instance(make: Maker, physical: str, attributes: dict[str, Any], properties: dict[str, Any]) -> None:
+    make.client("ec2").terminate_instances(InstanceIds=[physical])
+
+
+def _profile(make: Maker, physical: str, attributes: dict[str, Any], properties: dict[str, Any]) -> None:
+    iam = make.client("iam")
+    for role in properties["Roles"]:
+        iam.remove_role_from_instance_profile(InstanceProfileName=physical, RoleName=role)
+    iam.delete_instance_profile(InstanceProfileName=physical)
+
+
 def _key(make: Maker, physical: str, attributes: dict[str, Any], properties: dict[str, Any]) -> None:
     kms = make.client("kms")
     if kms.describe_key(KeyId=physical)["KeyMetadata"]["KeyState"] != "PendingDeletion":
@@ -98,6 +109,7 @@ def _pod_identity(make: Maker, physical: str, attributes: dict[str, Any], proper
 
 REMOVERS: dict[str, Remover] = {
     "AWS::EC2::EIP": _address,
+    "AWS::EC2::Instance": _instance,
     "AWS::EC2::InternetGateway": _ec2("delete_internet_gateway", "InternetGatewayId"),
     "AWS::EC2::LaunchTemplate": _ec2("delete_launch_template", "LaunchTemplateId"),
     "AWS::EC2::NatGateway": _ec2("delete_nat_gateway", "NatGatewayId"),
@@ -119,6 +131,7 @@ REMOVERS: dict[str, Remover] = {
     "AWS::EKS::Cluster": _eks("delete_cluster", name="Name"),
     "AWS::EKS::Nodegroup": _nodes,
     "AWS::EKS::PodIdentityAssociation": _pod_identity,
+    "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
     "AWS::KMS::Alias": _one("kms", "delete_alias", "AliasName"),
     "AWS::KMS::Key": _key,

@@ -33,6 +33,14 @@ def _role(make: Maker, p: Properties) -> Result:
     return name, {"Arn": made["Arn"]}
 
 
+def _profile(make: Maker, p: Properties) -> Result:
+    iam, name = make.client("iam"), p.take("InstanceProfileName")
+    made = iam.create_instance_profile(InstanceProfileName=name)["InstanceProfile"]
+    (role,) = p.take("Roles")
+    iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
+    return name, {"Arn": made["Arn"]}
+
+
 def _lower(value: Any) -> Any:
     """EKS says in its API what CloudFormation says with a capital."""
     if isinstance(value, dict):
@@ -120,6 +128,7 @@ MAKERS: dict[str, Callable[[Maker, Properties], Result]] = {
     "AWS::EKS::Cluster": _cluster,
     "AWS::EKS::Nodegroup": _nodegroup,
     "AWS::EKS::PodIdentityAssociation": _pod_identity,
+    "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
     "AWS::Logs::LogGroup": _log_group,
 }

@@ -123,8 +123,22 @@ def _launch_template(make: Maker, p: Properties) -> Result:
     return made["LaunchTemplateId"], {"LatestVersionNumber": str(made["LatestVersionNumber"])}
 
 
+def _instance(make: Maker, p: Properties) -> Result:
+    names = ("ImageId", "InstanceType", "SubnetId", "SecurityGroupIds", "MetadataOptions", "BlockDeviceMappings")
+    kinds = ("instance", "volume") if p.take("PropagateTagsToVolumeOnCreation") else ("instance",)
+    made = make.client("ec2").run_instances(
+        **{name: p.plain(name) for name in names},
+        IamInstanceProfile={"Name": p.take("IamInstanceProfile")},
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": kind, "Tags": p.plain("Tags")} for kind in kinds],
+    )
+    return made["Instances"][0]["InstanceId"], {}
+
+
 MAKERS: dict[str, Callable[[Maker, Properties], Result]] = {
     "AWS::EC2::EIP": _address,
+    "AWS::EC2::Instance": _instance,
     "AWS::EC2::InternetGateway": _internet_gateway,
     "AWS::EC2::LaunchTemplate": _launch_template,
     "AWS::EC2::NatGateway": _nat_gateway,

@@ -30,6 +30,7 @@ from tests.fake_aws.network import Network
 from tests.fake_aws.people import People, Person
 from tests.fake_aws.pricing import Pricing
 from tests.fake_aws.quotas import Quotas
+from tests.fake_aws.sessions import Sessions
 from tests.fake_aws.stacks import Stacks
 from tests.fake_aws.tagging import Tagging
 from tests.fake_aws.tokens import Tokens
@@ -98,6 +99,7 @@ class FakeAws:
         self.quotas = Quotas()
         self.kubernetes.arrange()
         self.identity = Identity(self)
+        self.sessions = Sessions(self)
         own = [
             self.eks,
             self.stacks,
@@ -107,6 +109,7 @@ class FakeAws:
             self.pricing,
             self.quotas,
             self.identity,
+            self.sessions,
         ]
         self.handlers: dict[tuple[str, str], Callable[[Call], Any]] = {}
         for service in own:

@@ -195,6 +195,15 @@ class Stacks:
         stack = self.stacks.get((call.region, name))
         before = stack.parameters if stack else {}
         values = templates.parameters(template, params.get("Parameters", []), before)
+        for key, declared in template.get("Parameters", {}).items():
+            if declared["Type"].startswith("AWS::SSM::"):
+                # Looked up for whoever asks, with their permissions.
+                person = self.fake.people.by_key[call.key_id]
+                ssm = self.fake.client("ssm", person, call.region, via="cloudformation")
+                if ssm.get_parameters(Names=[values[key]])["InvalidParameters"]:
+                    raise AwsFault(
+                        "ValidationError", f"Unable to fetch parameters [{values[key]}] from parameter store"
+                    )
         if kind == "CREATE":
             if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
                 raise AwsFault("ValidationError", f"Stack [{name}] already exists and cannot be created again")

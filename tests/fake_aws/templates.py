@@ -53,7 +53,7 @@ def parameters(template: dict[str, Any], given: list[dict[str, Any]], before: di
         values.setdefault(key, declared.get("Default"))
         if values[key] is None:
             raise AwsFault("ValidationError", f"Parameters: [{key}] must have values")
-        if not re.fullmatch(declared["AllowedPattern"], values[key]):
+        if not re.fullmatch(declared.get("AllowedPattern", ".*"), values[key]):
             raise AwsFault("ValidationError", f"Parameter {key} failed to satisfy constraint: AllowedPattern")
     return values
 

@@ -94,6 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     _file(kubeconfig)
     kubeconfig.set_defaults(verb=cluster_life.kubeconfig)
 
+    connect = verbs.add_parser(
+        "connect", help="forward a local port to a private API server, until Ctrl-C or while COMMAND runs"
+    )
+    connect.add_argument("--port", type=int, metavar="N", help="of this machine (default: 16443, or any that is free)")
+    _kubeconfig(connect)
+    _file(connect)
+    connect.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run meanwhile")
+    connect.set_defaults(verb=cluster_life.connect)
+
     token = verbs.add_parser("token", help="what the kubeconfig asks for: a token of 15 minutes")
     token.add_argument("--name", required=True, help="of the cluster")
     token.add_argument("--region", required=True, help="like us-west-2")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import signal
+import subprocess
 import sys
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import InputError
+from umiak.errors import InputError, UmiakError
 
 # Something is left after a destroy.
 LEFT = 1
@@ -163,6 +168,38 @@ def kubeconfig(options: argparse.Namespace) -> int:
     return 0
 
 
+def connect(options: argparse.Namespace) -> int:
+    from umiak.cluster import access
+    from umiak.cluster import connect as connecting
+
+    spec, aws = _aws(options)
+    command = [word for number, word in enumerate(options.command) if number or word != "--"]
+    with connecting.tunnel(aws, spec, lambda text: print(text, file=sys.stderr, flush=True), options.port) as port:
+        access.write(aws, spec, options.kubeconfig, port)
+        if command:
+            return _run(command, options.kubeconfig)
+        print(
+            f"{options.kubeconfig} leads to {spec.name} on port {port}: work in another terminal, end with Ctrl-C",
+            flush=True,
+        )
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+    return 0
+
+
+def _run(command: list[str], kubeconfig: Path) -> int:
+    """Its exit code. Ctrl-C is for the command; we stay until it has ended."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig.resolve())}
+        restore = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        return subprocess.run(command, env=environment, preexec_fn=restore, check=False).returncode
+    except OSError as error:
+        raise InputError(f"cannot run {command[0]}: {error.strerror}") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def token(options: argparse.Namespace) -> int:
     from umiak.cluster import access
     from umiak.cluster.aws import Aws
@@ -178,7 +215,10 @@ def destroy(options: argparse.Namespace) -> int:
     spec, aws = _aws(options)
     client = removing.kubeconfig_client(options.kubeconfig, _connect)
     try:
-        remains = removing.destroy(removing.Work(aws, spec, talk(options.yes), client, options.earlier))
+        with contextlib.ExitStack() as open_until_the_end:
+            if spec.kubernetes.bastion:
+                client = partial(_through, aws, spec, options.kubeconfig, client, open_until_the_end)
+            remains = removing.destroy(removing.Work(aws, spec, talk(options.yes), client, options.earlier))
     except KeyboardInterrupt:
         print("not finished: `umiak cluster destroy` goes on from here", flush=True)
         raise
@@ -186,3 +226,16 @@ def destroy(options: argparse.Namespace) -> int:
         return 0
     print(showing.remains(spec, remains))
     return LEFT if remains.left else 0
+
+
+def _through(aws: Any, spec: Any, path: Path, client: Any, until: contextlib.ExitStack) -> Any:
+    """A client that reaches a private API server; where nothing leads there, one that will say so, and AWS is asked instead."""
+    from umiak.cluster import access
+    from umiak.cluster import connect as connecting
+
+    if not path.exists():
+        return None
+    with contextlib.suppress(UmiakError):
+        port = until.enter_context(connecting.tunnel(aws, spec, lambda text: print(text, flush=True)))
+        access.write(aws, spec, path, port)
+    return client()

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from umiak import trusted
 from umiak.cluster import stacks
@@ -19,6 +20,8 @@ from umiak.spec.cluster import ClusterSpec, is_arm
 from umiak.spec.yamlfile import to_yaml
 
 FILE = Path("kubeconfig")
+# The local port that leads to a private API server while `umiak cluster connect` runs.
+PORT = 16443
 API = "client.authentication.k8s.io/v1"
 # The name of the extension that `umiak job init` reads.
 EXTENSION = "umiak.dev/cluster"
@@ -42,7 +45,7 @@ def endpoint(aws: Aws, cluster: str) -> tuple[str, str]:
 
 
 def kubeconfig(
-    cluster: str, region: str, address: str, certificate: str, profile: str | None, needs: dict[str, str]
+    cluster: str, region: str, server: dict[str, str], profile: str | None, needs: dict[str, str]
 ) -> dict[str, Any]:
     """A kubeconfig whose user is a program, so that no password is written anywhere and no aws CLI is needed.
 
@@ -64,7 +67,7 @@ def kubeconfig(
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": address, "certificate-authority-data": certificate}}],
+        "clusters": [{"name": name, "cluster": server}],
         "users": [{"name": name, "user": {"exec": plugin}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name, "extensions": [for_jobs]}}],
         "current-context": name,
@@ -81,17 +84,31 @@ def _needs(spec: ClusterSpec, image: str | None) -> dict[str, str]:
     needs = {"claim": VOLUME, "service_account": DATA_ACCOUNT, "platform": platform}
     # By these `umiak job` knows why nobody answers.
     needs |= {"api_cidrs": ",".join(spec.kubernetes.api_cidrs)} if spec.kubernetes.api_cidrs else {}
+    needs |= {"connect": "yes"} if spec.kubernetes.bastion else {}
     return needs | ({"image": f"{image}:latest"} if image else {})
 
 
-def write(aws: Aws, spec: ClusterSpec, path: Path) -> None:
-    """For this user only, whole or not at all. A file of another cluster is not overwritten."""
+def server(address: str, certificate: str, port: int | None) -> dict[str, str]:
+    """Where the API server is: at its address, or at a port here that leads to it under its own name."""
+    if port is None:
+        return {"server": address, "certificate-authority-data": certificate}
+    name = urlsplit(address).hostname or ""
+    return {
+        "server": f"https://127.0.0.1:{port}",
+        "tls-server-name": name,
+        "certificate-authority-data": certificate,
+    }
+
+
+def write(aws: Aws, spec: ClusterSpec, path: Path, port: int = PORT) -> None:
+    """For this user only, whole or not at all. A file of another cluster is not overwritten. `port` is of `connect`."""
     cluster = spec.name
     address, certificate = endpoint(aws, cluster)
     stack = stacks.find(aws, cluster)
     image = stack.outputs.get("ImageRepository") if stack and stack.ours else None
     profile = os.environ.get("AWS_PROFILE")
-    made = kubeconfig(cluster, aws.region, address, certificate, profile, _needs(spec, image))
+    place = server(address, certificate, port if spec.kubernetes.bastion else None)
+    made = kubeconfig(cluster, aws.region, place, profile, _needs(spec, image))
     if path.exists() and f"current-context: {made['current-context']}" not in path.read_text(errors="replace"):
         raise InputError(
             f"{path} is there and is not of {cluster} in {aws.region}; move it away, or choose with --kubeconfig"

@@ -112,6 +112,7 @@ USES: dict[tuple[str, str], str] = {
     ("ecr", "DescribeRepositories"): "ecr:DescribeRepositories",
     ("ecr", "GetAuthorizationToken"): "ecr:GetAuthorizationToken",
     ("eks", "DescribeCluster"): "eks:DescribeCluster",
+    ("ssm", "StartSession"): "ssm:StartSession",
     ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
 }
 
@@ -137,6 +138,13 @@ STACK: tuple[str, ...] = _actions(
 TYPES: dict[str, tuple[str, ...]] = {
     "AWS::EC2::EIP": _actions(
         ec2="AllocateAddress CreateTags DeleteTags DescribeAddresses DisassociateAddress ReleaseAddress"
+    ),
+    "AWS::EC2::Instance": _actions(
+        ec2="CreateTags DeleteTags DescribeIamInstanceProfileAssociations DescribeInstanceAttribute "
+        "DescribeInstanceCreditSpecifications DescribeInstances DescribeKeyPairs DescribeLaunchTemplateVersions "
+        "DescribeLaunchTemplates DescribeNetworkInterfaces DescribeSecurityGroups DescribeSubnets DescribeVolumes DescribeVpcs "
+        "ModifyInstanceMetadataOptions RunInstances TerminateInstances",
+        iam="PassRole",
     ),
     "AWS::EC2::InternetGateway": _actions(
         ec2="CreateInternetGateway CreateTags DeleteInternetGateway DeleteTags DescribeInternetGateways"
@@ -224,6 +232,10 @@ TYPES: dict[str, tuple[str, ...]] = {
         eks="CreatePodIdentityAssociation DeletePodIdentityAssociation DescribePodIdentityAssociation TagResource "
         "UntagResource UpdatePodIdentityAssociation",
         iam="GetRole PassRole",
+    ),
+    "AWS::IAM::InstanceProfile": _actions(
+        iam="AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile GetInstanceProfile PassRole "
+        "RemoveRoleFromInstanceProfile"
     ),
     "AWS::IAM::Role": _actions(
         iam="AttachRolePolicy CreateRole DeleteRole DeleteRolePolicy DetachRolePolicy GetRole GetRolePolicy "

@@ -100,6 +100,13 @@ class Aws:
         while (page := _translated(lambda: next(pages, None), action, self.region)) is not None:
             yield from page.get(items, [])
 
+    def endpoint(self, service: str) -> str:
+        """Where that service answers, for programs that ask it themselves."""
+        with self._lock:
+            if (service, self.region) not in self._clients:
+                self._clients[service, self.region] = self._client(service, self.region)
+            return str(self._clients[service, self.region].meta.endpoint_url)
+
     def token(self, cluster: str) -> str:
         """A token for the cluster's API server: a signed question to STS, who we are, that EKS asks in our place."""
         client, action = self._prepare("sts", "GetCallerIdentity", None)

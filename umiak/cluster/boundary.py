@@ -27,6 +27,7 @@ def statements(spec: ClusterSpec) -> tuple[Statement, ...]:
     name, region, account = spec.name, spec.region, spec.account or "*"
     root = f"arn:{partition(region)}"
     buckets = [f"{name}-*", *([spec.existing.bucket] if spec.existing.bucket else [])]
+    buckets = [f"{name}-*", *([spec.existing.bucket] if spec.existing.bucket else [])]
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     return (
         Statement(

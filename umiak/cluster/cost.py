@@ -16,6 +16,7 @@ from umiak.cluster.aws import Aws, AwsError, DeniedError
 from umiak.cluster.checks import existing
 from umiak.cluster.prices import Price, PriceBook
 from umiak.cluster.running import Resource
+from umiak.cluster.template import bastion
 from umiak.errors import InputError, RetryError
 from umiak.spec.cluster import ClusterSpec
 
@@ -53,7 +54,8 @@ def planned(spec: ClusterSpec, book: PriceBook) -> list[Line]:
     """What cluster.yaml would cost, before anything exists."""
     nodes = spec.nodes
     gateways = {"single": 1, "per-zone": len(spec.zones), "none": 0}[spec.network.nat]
-    addresses = nodes.count if spec.network.nat == "none" else gateways
+    ways = int(spec.kubernetes.bastion)
+    addresses = nodes.count + ways if spec.network.nat == "none" else gateways
     if nodes.spot:
         title = (
             f"nodes, spot, dearest of {len(nodes.types)} types now"
@@ -67,6 +69,8 @@ def planned(spec: ClusterSpec, book: PriceBook) -> list[Line]:
         Line("EKS control plane", Decimal(1), "", "hour", book.price(prices.CONTROL_PLANE)),
         Line(title, Decimal(nodes.count), "", "hour", price),
         Line("node disks, gp3", Decimal(nodes.count * nodes.disk_gb), "GB", "month", book.price(prices.DISK_GB)),
+        Line(f"bastion, {bastion.TYPE}", Decimal(ways), "", "hour", book.price(prices.instance(bastion.TYPE))),
+        Line("bastion disk, gp3", Decimal(ways * bastion.DISK_GB), "GB", "month", book.price(prices.DISK_GB)),
         Line("NAT gateways", Decimal(gateways), "", "hour", book.price(prices.NAT_HOUR)),
         Line("public IPv4 addresses", Decimal(addresses), "", "hour", book.price(prices.ADDRESS_HOUR)),
         Line("KMS key", Decimal(0 if spec.kms_key_arn else 1), "", "month", book.price(prices.KEY_MONTH)),
@@ -104,8 +108,8 @@ def actual(spec: ClusterSpec, book: PriceBook, resources: list[Resource]) -> lis
     lines = []
     for item in resources:
         what = f"{item.kind} {item.name}"
-        if item.kind == "node":
-            what = f"node {item.name}, {item.detail}{' spot' if item.spot else ''}"
+        if item.kind in ("node", "bastion"):
+            what = f"{item.kind} {item.name}, {item.detail}{' spot' if item.spot else ''}"
             zone = item.zone or spec.zones[0]
             price = book.spot([item.detail], zone) if item.spot else book.price(prices.instance(item.detail))
             lines.append(Line(what, item.quantity, "", "hour", price, item.since))

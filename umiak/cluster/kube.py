@@ -66,8 +66,8 @@ def wait_for_nodes(api: Api, count: int, private: bool, say: Callable[[str], Non
 def _explained(error: UmiakError, private: bool) -> UmiakError:
     if private:
         return RetryError(
-            "the cluster is there, but its API server can be reached only from inside its VPC (kubernetes.api_cidrs is "
-            "empty): run the same command on a machine there, or name your address in cluster.yaml and run it here"
+            "the cluster is there, but its API server can be reached only from inside its VPC (kubernetes.api_cidrs is empty): "
+            "run the same command on a machine there, or choose who reaches it: `umiak cluster up --api-access mine`, or private"
         )
     return error
 

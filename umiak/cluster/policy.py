@@ -19,10 +19,12 @@ from umiak.spec.cluster import ClusterSpec
 
 # IAM refuses a managed policy with more characters than this, white space not counted.
 SIZE_LIMIT = 6144
+# What `connect` does, and `up` when it opens the door.
+CONNECTS = "ssm:StartSession"
 # Statements that do not stand in "deploy-services".
 _PARTS = {
     "deploy-network": {"Look", "Stack", "Ec2", "Ec2New", "Ec2Own", "ByKubernetes", "ByBalancers", "ByGuardDuty"},
-    "deploy-roles": {"Roles", "RolesBound", "RolesAttach", "RolesDetach", "PassRoles", "ServiceRoles"},
+    "deploy-roles": {"Roles", "RolesBound", "RolesAttach", "RolesDetach", "PassRoles", "ServiceRoles", "Profile"},
 }
 
 
@@ -49,7 +51,7 @@ def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statem
     # role, CloudFormation at the cluster's.
     deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
     return {
-        "use": _statements(spec, {*USES.values(), *DAILY}, "Use"),
+        "use": _statements(spec, uses(spec), "Use"),
         "plan": _statements(spec, plan, "Plan"),
         **{
             name: tuple(item for item in deploy if _part(item) == name)
@@ -87,9 +89,15 @@ def _denied(spec: ClusterSpec) -> tuple[Statement, ...]:
     )
 
 
+def uses(spec: ClusterSpec) -> set[str]:
+    """Daily work. A session is opened only where there is an instance for it."""
+    return {*USES.values(), *DAILY} - (set() if spec.kubernetes.bastion else {CONNECTS})
+
+
 def changes(spec: ClusterSpec) -> set[str]:
     """What `up` and `destroy` do themselves. A key of the user's own is never deleted."""
-    return set(CHANGES.values()) - ({"kms:ScheduleKeyDeletion"} if spec.kms_key_arn else set())
+    made = set(CHANGES.values()) | ({CONNECTS} if spec.kubernetes.bastion else set())
+    return made - ({"kms:ScheduleKeyDeletion"} if spec.kms_key_arn else set())
 
 
 def text(statements: Iterable[Statement]) -> str:
@@ -127,7 +135,9 @@ _EC2_TAGGED = {
     "DeleteVpc",
     "DeleteVpcEndpoints",
     "DetachInternetGateway",
+    "ModifyInstanceMetadataOptions",
     "ReleaseAddress",
+    "TerminateInstances",
 }
 
 # Actions that stand apart from the rest of their service.
@@ -142,15 +152,20 @@ _PLACES = {
     "elasticfilesystem:DeleteFileSystem": "EfsOwn",
     "elasticfilesystem:DeleteAccessPoint": "EfsOwn",
     "elasticfilesystem:UntagResource": "EfsOwn",
+    "iam:AddRoleToInstanceProfile": "Profile",
     "iam:AttachRolePolicy": "RolesAttach",
+    "iam:CreateInstanceProfile": "Profile",
     "iam:CreateRole": "RolesBound",
     "iam:CreateServiceLinkedRole": "ServiceRoles",
+    "iam:DeleteInstanceProfile": "Profile",
     "iam:DetachRolePolicy": "RolesDetach",
+    "iam:GetInstanceProfile": "Profile",
     "iam:GetPolicy": "Boundary",
     "iam:GetPolicyVersion": "Boundary",
     "iam:PassRole": "PassRoles",
     "iam:PutRolePermissionsBoundary": "RolesBound",
     "iam:PutRolePolicy": "RolesBound",
+    "iam:RemoveRoleFromInstanceProfile": "Profile",
     "iam:SimulatePrincipalPolicy": "Self",
     "kms:CreateAlias": "KeyAlias",
     "kms:CreateKey": "New",
@@ -187,6 +202,7 @@ _SEVERAL = {
     "ec2:DeleteVolume": ("ByKubernetes",),
     "elasticfilesystem:TagResource": ("EfsNew", "EfsOwn"),
     "elasticloadbalancing:DeleteLoadBalancer": ("ByKubernetes", "ByBalancers"),
+    CONNECTS: ("Session", "SessionDocument"),
 }
 
 _SERVICES = {

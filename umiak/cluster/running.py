@@ -38,7 +38,7 @@ def resources(aws: Aws, spec: ClusterSpec) -> list[Resource]:
     if "Cluster" in made:
         cluster = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]
         found.append(Resource("EKS control plane", spec.name, cluster["createdAt"]))
-    found += [*nodes(aws, spec), *_disks(aws, spec), *_gateways(aws, spec)]
+    found += [*nodes(aws, spec), *_bastion(aws, spec, made.get("Bastion")), *_disks(aws, spec), *_gateways(aws, spec)]
     if "Key" in made:
         key = aws.call("kms", "DescribeKey", KeyId=made["Key"])["KeyMetadata"]
         found.append(Resource("KMS key", made["Key"], key["CreationDate"]))
@@ -70,6 +70,17 @@ def nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Resource]:
         )
         if instance.get("PublicIpAddress"):
             yield Resource("public IPv4 address", instance["PublicIpAddress"], instance["LaunchTime"])
+
+
+def _bastion(aws: Aws, spec: ClusterSpec, name: str | None) -> Iterator[Resource]:
+    if name is None:
+        return
+    reservations = aws.pages("ec2", "DescribeInstances", "Reservations", Filters=_tagged(spec))
+    for instance in (item for reservation in reservations for item in reservation["Instances"]):
+        if instance["InstanceId"] == name and instance["State"]["Name"] in ("pending", "running"):
+            yield Resource("bastion", name, instance["LaunchTime"], detail=instance["InstanceType"])
+            if instance.get("PublicIpAddress"):
+                yield Resource("public IPv4 address", instance["PublicIpAddress"], instance["LaunchTime"])
 
 
 def _disks(aws: Aws, spec: ClusterSpec) -> Iterator[Resource]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from umiak.cluster.template.roles import JOBS, MANAGED, boundary_name, role_name
+from umiak.cluster.template.bastion import IMAGE
+from umiak.cluster.template.roles import MANAGED, boundary_name, jobs, role_name
 from umiak.cluster.template.storage import alias_name, log_group_name
 from umiak.spec.cluster import TAG, ClusterSpec, partition, suffix
 
+# AWS's own document for a port that leads to another host.
+DOCUMENT = "AWS-StartPortForwardingSessionToRemoteHost"
 # What makes something in EC2 and tags it in the same request.
 EC2_CREATIONS = (
     "AllocateAddress",
@@ -58,15 +61,23 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
     services += ["spot.amazonaws.com"] if spec.nodes.spot else []
     buckets = [f"{name}-*", *([spec.existing.bucket] if spec.existing.bucket else [])]
     repositories = [f"{name}-*", *([spec.existing.images] if spec.existing.images else [])]
-    roles = tuple(role_arn(name, region, spec.account, job) for job in JOBS)
+    roles = tuple(role_arn(name, region, spec.account, job) for job in jobs(spec))
     boundary = boundary_arn(name, region, spec.account)
     # The key holds one ARN, so that a pattern can stand only for the account.
     bound = {"StringEquals" if spec.account else "StringLike": {"iam:PermissionsBoundary": boundary}}
-    managed = sorted(f"{root}:iam::aws:policy/{policy}" for policies in MANAGED.values() for policy in policies)
+    managed = sorted(f"{root}:iam::aws:policy/{policy}" for job in jobs(spec) for policy in MANAGED[job])
     attachable = {"ArnEquals": {"iam:PolicyARN": managed}}
     return {
         "Look": Scope(("*",), reason="these calls only read, and nearly all name no resource that could be limited"),
-        "PublicParameters": Scope((f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",)),
+        "PublicParameters": Scope(
+            (
+                f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",
+                *([f"{root}:ssm:{region}::parameter{IMAGE}"] if spec.kubernetes.bastion else []),
+            )
+        ),
+        "Session": Scope((arn("ec2", "instance/*"),), {"StringEquals": {f"ssm:resourceTag/{TAG}": name}}),
+        "SessionDocument": Scope((f"{root}:ssm:{region}::document/{DOCUMENT}",)),
+        "Profile": Scope((f"{root}:iam::{account}:instance-profile/{role_name(name, region, 'bastion')}",)),
         "Self": Scope((f"{root}:iam::{account}:role/*", f"{root}:iam::{account}:user/*")),
         "Stack": Scope((arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*"))),
         "Ec2": Scope(

@@ -31,6 +31,7 @@ def plan(spec: ClusterSpec, resources: int, lines: Sequence[Line]) -> str:
     nodes = spec.nodes
     kind = "spot" if nodes.spot else "on-demand"
     cidrs = ", ".join(spec.kubernetes.api_cidrs) or "the VPC only"
+    cidrs += ", and through `umiak cluster connect`" if spec.kubernetes.bastion else ""
     rows = [
         ("cluster", f"{spec.name} in {spec.region}, {resources} resources, Kubernetes {spec.kubernetes.version}"),
         ("nodes", f"{nodes.count} × {' or '.join(nodes.types)}, {kind}, in {spec.zones[0]}"),
@@ -63,6 +64,7 @@ def next_steps(spec: ClusterSpec, outputs: dict[str, str]) -> str:
             "  umiak image push",
             f"bucket for data: s3://{outputs['Bucket']}",
             "next, in this directory: umiak job init",
+            *(["then: umiak cluster connect -- umiak job submit --watch"] if spec.kubernetes.bastion else []),
         ]
     )
 

@@ -71,6 +71,7 @@ def _facts(spec: ClusterSpec) -> list[tuple[str, str]]:
         ),
         ("SSH", f"key {nodes.key_name}, from {spec.network.cidr}" if nodes.key_name else "none"),
         ("API server", f"from the VPC and {', '.join(cidrs)}" if cidrs else "from the VPC only"),
+        ("way in", "`umiak cluster connect`, through AWS Systems Manager" if spec.kubernetes.bastion else "none"),
         ("administrator", spec.kubernetes.admin_arn or "the stack's parameter AdminArn"),
         ("nodes reach the internet", ways[spec.network.nat]),
         ("key", spec.kms_key_arn or "made here; for Kubernetes secrets, EFS, S3 and logs"),

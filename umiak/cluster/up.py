@@ -5,7 +5,8 @@ What to do next is read from the stack's status (`states`), never from memory, s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,7 @@ from umiak.cluster import (
     advice,
     boundary,
     checks,
+    connect,
     cost,
     destroy,
     difference,
@@ -192,7 +194,7 @@ class Up:
         if precious := sorted({change.title for change in changes if change.action == "remove"} & PRECIOUS):
             raise _loses(precious)
         # Who administers it was decided when it was made.
-        parameters = {**stack.parameters}
+        parameters = {key: value for key, value in stack.parameters.items() if key in wanted["Parameters"]}
         if self.spec.kubernetes.admin_arn:
             parameters["AdminArn"] = self.spec.kubernetes.admin_arn
         self._bound()
@@ -218,19 +220,34 @@ class Up:
         spec, say = self.spec, self.talk.say
         found = stacks.find(self.aws, spec.name) or stack
         live.refuse_unusable(spec, live.node_group(self.aws, spec, found.id))
-        access.write(self.aws, spec, self.kubeconfig)
-        say(f"wrote {self.kubeconfig}")
+        with self._way_in() as port:
+            access.write(self.aws, spec, self.kubeconfig, port)
+            say(f"wrote {self.kubeconfig}")
+            self._join(found)
+        say(showing.next_steps(spec, found.outputs))
+
+    @contextlib.contextmanager
+    def _way_in(self) -> Iterator[int]:
+        """The port of the kubeconfig: of a private API server one that leads to it as long as the block lasts."""
+        if not self.spec.kubernetes.bastion:
+            yield access.PORT
+            return
+        with connect.tunnel(self.aws, self.spec, self.talk.say) as port:
+            yield port
+
+    def _join(self, stack: Stack) -> None:
+        spec, say = self.spec, self.talk.say
         api = self.connect(self.kubeconfig)
+        private = not spec.kubernetes.api_cidrs and not spec.kubernetes.bastion
         if spec.nodes.count:
             try:
-                kube.wait_for_nodes(api, spec.nodes.count, not spec.kubernetes.api_cidrs, say)
+                kube.wait_for_nodes(api, spec.nodes.count, private, say)
             except RetryError:
-                for issue in live.node_group(self.aws, spec, found.id).issues:
+                for issue in live.node_group(self.aws, spec, stack.id).issues:
                     say(f"EKS says about the nodes: {issue}")
                 raise
-        for made in kube.apply(api, found.outputs["VolumeHandle"]):
+        for made in kube.apply(api, stack.outputs["VolumeHandle"]):
             say(f"created {made}")
-        say(showing.next_steps(spec, found.outputs))
 
 
 def _loses(titles: list[str]) -> InputError:

@@ -7,6 +7,7 @@ from typing import Any
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks.finding import Context, Finding
 from umiak.cluster.checks.offline import support
+from umiak.cluster.template import bastion
 from umiak.spec.cluster import architecture
 
 # EKS puts no control plane here. Ids, because the name of a zone is another in every account.
@@ -46,17 +47,27 @@ def _usable(zone: dict[str, Any]) -> bool:
 
 def instance_types(context: Context) -> list[Finding]:
     aws, nodes, zone = context.aws, context.spec.nodes, context.spec.zones[0]
+    way_in = [bastion.TYPE] if context.spec.kubernetes.bastion and bastion.TYPE not in nodes.types else []
     offers = aws.pages(
         "ec2",
         "DescribeInstanceTypeOfferings",
         "InstanceTypeOfferings",
         LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": list(nodes.types)}],
+        Filters=[{"Name": "instance-type", "Values": sorted({*nodes.types, *way_in})}],
     )
     places: dict[str, set[str]] = {name: set() for name in nodes.types}
     for offer in offers:
-        places[offer["InstanceType"]].add(offer["Location"])
-    found = []
+        places.setdefault(offer["InstanceType"], set()).add(offer["Location"])
+    found = [
+        Finding(
+            "error",
+            "node types",
+            f"{zone} has no {name}, which the bastion needs",
+            "put another zone first in zones, or let addresses in with --api-access",
+        )
+        for name in way_in
+        if zone not in places.pop(name, set())
+    ]
     for name, where in places.items():
         if not where:
             found.append(

@@ -15,6 +15,8 @@ from umiak.spec.cluster import ClusterSpec
 # Families that share AWS's "standard" vCPU quotas (Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances); trn, inf,
 # hpc, mac and the others have quotas of their own.
 STANDARD_FAMILIES = {"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}
+STANDARD = "vCPUs of on-demand standard instances"
+BASTION_VCPUS = 2
 # A NAT gateway counts from the order to its end; one that failed does not.
 COUNTED = {"pending", "available", "deleting"}
 
@@ -82,10 +84,13 @@ def wanted(spec: ClusterSpec, vcpus: int) -> list[Quota]:
             Quota("vpc", "L-FE5A380F", f"NAT gateways in {zone}", 1, partial(_gateways, zone=zone))
             for zone in spec.zones[:gateways]
         ]
+    if spec.kubernetes.bastion and (spec.nodes.spot or not _standard(spec)):
+        quotas.append(Quota("ec2", "L-1216C47A", STANDARD, BASTION_VCPUS, partial(_running, spot=False)))
     if _standard(spec) and spec.nodes.count:
         code = "L-34B43A08" if spec.nodes.spot else "L-1216C47A"
-        what = f"vCPUs of {'spot' if spec.nodes.spot else 'on-demand'} standard instances"
-        quotas.append(Quota("ec2", code, what, spec.nodes.count * vcpus, lambda aws: _running(aws, spec.nodes.spot)))
+        what = "vCPUs of spot standard instances" if spec.nodes.spot else STANDARD
+        need = spec.nodes.count * vcpus + (BASTION_VCPUS if spec.kubernetes.bastion and not spec.nodes.spot else 0)
+        quotas.append(Quota("ec2", code, what, need, lambda aws: _running(aws, spec.nodes.spot)))
     return quotas
 
 

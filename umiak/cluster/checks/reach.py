@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from umiak import address
+from umiak.cluster import connect
 from umiak.cluster.checks.finding import Context, Finding
-from umiak.errors import RetryError
+from umiak.errors import InputError, RetryError
+
+
+def _by_plugin() -> list[Finding]:
+    try:
+        connect.plugin()
+    except InputError as error:
+        text = f"`umiak cluster connect` needs {connect.PLUGIN}, which is not installed here"
+        return [Finding("error", "api server", text, str(error))]
+    return [Finding("info", "api server", "it is reached with `umiak cluster connect`")]
 
 
 def check(context: Context) -> list[Finding]:
     cidrs = context.spec.kubernetes.api_cidrs
+    if context.spec.kubernetes.bastion:
+        return _by_plugin()
     if not cidrs:
         return []
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from troposphere import Output, Parameter, Template
 
-from umiak.cluster.template import kubernetes, network, roles, storage
+from umiak.cluster.template import bastion, kubernetes, network, roles, storage
 from umiak.cluster.template.parts import Parts
 from umiak.spec.cluster import ClusterSpec
 from umiak.spec.yamlfile import to_yaml
@@ -38,6 +38,8 @@ def build(spec: ClusterSpec) -> dict[str, Any]:
     stores = storage.add(parts, net)
     identities = roles.add(parts, stores)
     kubernetes.add(parts, net, stores, identities)
+    if spec.kubernetes.bastion:
+        bastion.add(parts, net, identities)
     for name, (value, description) in parts.outputs.items():
         template.add_output(Output(name, Value=value, Description=description))
     return _in_reading_order(template.to_dict())

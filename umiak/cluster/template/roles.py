@@ -9,6 +9,7 @@ from troposphere import Sub, iam
 
 from umiak.cluster.template.parts import Parts, document, explain, statement
 from umiak.cluster.template.storage import StorageParts
+from umiak.spec.cluster import ClusterSpec
 
 # What the roles are for, as their names say it.
 JOBS = ("cluster", "nodes", "network", "volume", "data")
@@ -19,6 +20,7 @@ MANAGED = {
     "network": ("AmazonEKS_CNI_Policy",),
     "volume": ("service-role/AmazonEFSCSIDriverPolicy",),
     "data": (),
+    "bastion": ("AmazonSSMManagedInstanceCore",),
 }
 
 
@@ -29,6 +31,12 @@ class RoleParts:
     network: Any
     volume: Any
     data: Any
+    # Only for a private API server with a way in.
+    bastion: Any = None
+
+
+def jobs(spec: ClusterSpec) -> tuple[str, ...]:
+    return (*JOBS, "bastion") if spec.kubernetes.bastion else JOBS
 
 
 def role_name(cluster: str, region: str, job: str) -> str:
@@ -53,7 +61,7 @@ def add(parts: Parts, stores: StorageParts) -> RoleParts:
             Condition={"StringEquals": {"kms:ViaService": Sub("s3.${AWS::Region}.${AWS::URLSuffix}")}},
         ),
     )
-    pods = "pods.eks.amazonaws.com"
+    spec, pods = parts.spec, "pods.eks.amazonaws.com"
     return RoleParts(
         cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com"),
         nodes=_role(parts, "NodeRole", "nodes", "ec2.amazonaws.com"),
@@ -63,6 +71,7 @@ def add(parts: Parts, stores: StorageParts) -> RoleParts:
             _role(parts, "DataRole", "data", pods, Read=data),
             ReadBucket="Every object of this one bucket, to read",
         ),
+        bastion=_role(parts, "BastionRole", "bastion", "ec2.amazonaws.com") if spec.kubernetes.bastion else None,
     )
 
 

@@ -40,6 +40,11 @@ def translated(access: Access) -> Iterator[None]:
             if moved := _moved(access):
                 raise moved from None
             raise RetryError(f"{where} does not answer: check the network, the VPN and that the cluster runs") from None
+        if access.made.get("connect"):
+            raise RetryError(
+                f"nothing leads to {where} now: run `umiak cluster connect` in another terminal and leave it running, or put it "
+                "before the command: `umiak cluster connect -- umiak job …`"
+            ) from None
         raise RetryError(
             f"cannot reach {where}: {plain(cause)}; check the network, the VPN and that the cluster runs"
         ) from None
