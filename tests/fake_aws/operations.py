@@ -189,8 +189,14 @@ class Operations:
         tasks = {f"{made.title}-{i}": _Remove(self, stack, made, person) for i, made in enumerate(old)}
         for made in [made for made in old if made.body.get("UpdateReplacePolicy") == "Retain"]:
             tasks = {name: task for name, task in tasks.items() if task.made is not made}
+        # In the order of their dependence, as at the end of a stack: what mentions something goes before it.
+        mentions = {name: templates.mentioned(task.made.body) for name, task in tasks.items()}
+        after = {
+            name: {other for other, seen in mentions.items() if other != name and task.made.title in seen}
+            for name, task in tasks.items()
+        }
         # What cannot be removed now is left behind: an update does not fail for it.
-        self._run(stack, tasks, {}, "", lambda failed: self.mark(stack, end))
+        self._run(stack, tasks, after, "", lambda failed: self.mark(stack, end))
 
     def delete(self, stack: Stack, person: Person, retain: set[str]) -> None:
         if stack.id in self.graphs:

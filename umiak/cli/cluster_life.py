@@ -182,9 +182,16 @@ def connect(options: argparse.Namespace) -> int:
             f"{options.kubeconfig} leads to {spec.name} on port {port}: work in another terminal, end with Ctrl-C",
             flush=True,
         )
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.pause()
+        _until_ended()
     return 0
+
+
+def _until_ended() -> None:
+    """Ctrl-C, or a signal to end. Both are heard also where a shell started us in the background, with Ctrl-C ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def _run(command: list[str], kubeconfig: Path) -> int:
