@@ -11,11 +11,11 @@ from collections.abc import Iterator
 class Link:
     """Whoever connects to `port` is connected with the port of `target`, which may change as a name's address does."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, host: str = "127.0.0.1") -> None:
         self.target = target
         self._whole = threading.Event()
         self._whole.set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets = [self._listener]
         threading.Thread(target=self._accept, daemon=True).start()

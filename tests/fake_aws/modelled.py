@@ -149,7 +149,7 @@ MOTO: dict[str, dict[str, set[str]]] = {
         "CompleteMultipartUpload": {"Bucket", "Key", "UploadId", "MultipartUpload"},
         "GetBucketEncryption": {"Bucket"},
         "GetBucketTagging": {"Bucket"},
-        "GetObject": {"Bucket", "Key"},
+        "GetObject": {"Bucket", "IfMatch", "Key", "Range"},
         "ListObjectsV2": {"Bucket", "Prefix"},
         "ListBuckets": {"Prefix", "BucketRegion", "MaxBuckets"},
         "ListMultipartUploads": {"Bucket"},

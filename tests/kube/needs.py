@@ -23,6 +23,7 @@ PACKAGES = {
     "debootstrap": "debootstrap",
     "fusermount3": "fuse3",
     "faketime": "faketime",
+    "docker-registry": "docker-registry",
 }
 
 
@@ -65,7 +66,8 @@ def require() -> None:
     if not missing:
         return
     print(f"installing {', '.join(missing)}", flush=True)
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Without a run level, packages that bring a service do not start it.
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     run("apt-get", "update", "-qq", env=quiet, timeout=300)
     run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing, env=quiet, timeout=600)
     still = missing_packages()

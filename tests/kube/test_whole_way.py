@@ -7,28 +7,42 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import pty
+import re
+import select
 import shutil
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.fake_aws import FakeAws
-from tests.kube import images
+from tests.kube import docker_registry
 from tests.kube.cluster import Cluster
 from tests.kube.control import WEBHOOK_PORT
-from tests.processes import TINY, snapshot_bytes, umiak
+from tests.kube.docker_registry import DockerRegistry
+from tests.kube.places import CLONE, cache
+from tests.links import Link
+from tests.processes import TINY, kill_tree, snapshot_bytes, umiak
 from umiak.data import shards
+from umiak.image import making
 
 IMAGE = "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images-000000000012:latest"
 """Where `umiak cluster up` says the image is to be pushed."""
 SPEED = 600.0
 """How much faster than ours the fake's time goes."""
+DOCS = CLONE / "docs" / "cluster.md"
+SECONDS = 900.0
+"""The first push makes all layers, and nodes unpack 5 GB of them."""
 
-pytestmark = pytest.mark.usefixtures("default_namespace")
+pytestmark = [pytest.mark.usefixtures("default_namespace"), pytest.mark.timeout(1200)]
 
 
 @contextmanager
@@ -59,10 +73,27 @@ def webhook(cluster: Cluster, fake: FakeAws) -> Iterator[None]:
 
 
 @pytest.fixture
-def aws(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws]:
+def registry(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerRegistry]:
+    """A real registry in the place of ECR and Docker Hub."""
+    with docker_registry.serving(
+        cluster, tmp_path / "registry", (IMAGE.partition("/")[0], docker_registry.HUB)
+    ) as found:
+        found.put_base(making.default_base().removeprefix("docker.io/"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(found.bundle))
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        yield found
+
+
+@pytest.fixture
+def aws(
+    cluster: Cluster, registry: DockerRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeAws]:
     """The fake's account, and what it makes in the namespace `default` removed again."""
-    # Prices of the fake must not be kept for real ones.
-    cluster.publish(IMAGE, images.ensure())
+    # Prices of the fake must not be kept for real ones; layers of the image may be kept for the next run.
+    (tmp_path / "cache" / "umiak").mkdir(parents=True)
+    kept = cache() / "pushed"
+    kept.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "cache" / "umiak" / "image").symlink_to(kept)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with FakeAws(SPEED).running() as fake, webhook(cluster, fake):
@@ -79,39 +110,82 @@ def aws(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
                 cluster.kubectl("delete", kind, "--all", "-n", "default", "--cascade=foreground", timeout=180)
             cluster.kubectl("delete", "pv", "efsvol", "--ignore-not-found")
             cluster.kubectl("delete", "serviceaccount", "-n", "default", "--all", check=False)
-            for name in ("raw", "cut", "tiny"):
+            for name in ("reviews", "here"):
                 shutil.rmtree(cluster.volume / name, ignore_errors=True)
 
 
+def documented() -> list[str]:
+    """The commands of the whole way as docs/cluster.md has them."""
+    (block,) = re.findall(r"## The whole way\n```sh\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    return [line.partition("#")[0].strip() for line in block.splitlines()]
+
+
+def typed(words: list[str], answers: dict[str, str]) -> str:
+    """Run a command on a terminal, answering what it asks; all that was on the screen."""
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    seen, deadline = "", time.monotonic() + SECONDS
+    try:
+        while time.monotonic() < deadline:
+            if select.select([screen], [], [], 1.0)[0]:
+                try:
+                    seen += os.read(screen, 65536).decode(errors="replace")
+                except OSError:
+                    # Nobody has the terminal any more.
+                    break
+                for question in [each for each in answers if each in seen]:
+                    os.write(screen, f"{answers.pop(question)}\n".encode())
+        assert process.wait(10) == 0, seen
+        return seen
+    finally:
+        kill_tree(process.pid)
+        process.wait()
+        os.close(screen)
+
+
 def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
-    aws: FakeAws, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aws: FakeAws, registry: DockerRegistry, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Word for word as documented, but for: torch as locked (no other build is within reach), and where a pod finds the fake."""
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    umiak("cluster", "init", "--name", "paddle", "--region", "us-west-2", "--api-cidr", "203.0.113.7/32")
-    said = umiak("cluster", "up", "--yes", timeout=300)
-    assert "nodes ready: 3 of 3" in said
-    assert json.loads(umiak("cluster", "status", "--json"))["stack"] == "CREATE_COMPLETE"
+    init, check, up, push, split, train, pull, destroy = documented()
+
+    def user(command: str, **answers: str) -> str:
+        return typed(registry.seen_by(command), {answer.replace("_", " "): text for answer, text in answers.items()})
+
+    user(init)
+    assert "0 errors" in user(check)
+    # The image is pushed by the next command, not by the offer of this one.
+    said = user(up, Create_paddle_for="y", Make_and_push_it_now="n")
+    assert "nodes ready: 3 of 3" in said and "umiak image push" in said
+    said = user(f"{push} --torch lock")
+    assert f"pushed {IMAGE} as sha256:" in said
+
+    bucket = json.loads(user("umiak cluster status --json"))["bucket"]
+    samples = "".join(f"sample {number}\n" for number in range(1000))
+    aws.client("s3").put_object(Bucket=bucket, Key="reviews/train.txt", Body=samples.encode())
+    with closing(Link(int(aws.endpoint.rpartition(":")[2]), cluster.place.gateway)) as link:
+        person = {**aws.admin.environment, "AWS_ENDPOINT_URL": f"http://{cluster.place.gateway}:{link.port}"}
+        more = " ".join(f"--env {name}={value}" for name, value in {**person, "AWS_REGION": "us-west-2"}.items())
+        user(f"{split.replace('BUCKET', bucket)} {more}")
+    assert shards.verify(cluster.volume / "reviews").samples == 1000
 
     shutil.copy(TINY, "config.py")
-    umiak("job", "init", "--name", "tiny", "--workers", "3")
-    assert IMAGE in Path("job.yaml").read_text()
-
-    (cluster.volume / "raw").mkdir()
-    (cluster.volume / "raw/train.txt").write_text("".join(f"sample {number}\n" for number in range(1000)))
-    umiak("data", "submit", "raw", "cut", "--shards", "3", timeout=180)
-    assert shards.verify(cluster.volume / "cut").samples == 1000
-
+    write, submit = train.split(" && ")
+    user(write)
     text = Path("job.yaml").read_text()
+    assert IMAGE in text
     Path("job.yaml").write_text(text.replace("passes: 10", "passes: 3").replace('cpu: "1"', "cpu: 200m"))
-    umiak("job", "submit", "--watch", timeout=300)
-    umiak("output", "pull", "tiny", "model")
+    user(submit)
+    user(pull.replace("JOB", "here"))
     umiak("train", "config.py", "--workers", "3", "--passes", "3", "--out", "local")
     assert snapshot_bytes(Path("model")) == snapshot_bytes(Path("local"))
 
-    umiak("job", "delete", "tiny", "--output")
-    said = umiak("cluster", "destroy", "--yes", timeout=300)
-    assert not aws.stacks.stacks.get(("us-west-2", "paddle")) or "DELETE_COMPLETE" in said
+    umiak("job", "delete", "here", "--output")
+    said = user(destroy, Type_the_cluster="paddle")
+    assert "nothing else of paddle is left" in said
     assert not aws.eks.clusters, "the audit exits non-zero if anything is left; this is the fake's own view"
     assert aws.unmodelled == []
