@@ -108,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     token.add_argument("--region", required=True, help="like us-west-2")
     token.set_defaults(verb=cluster_life.token)
 
+    report = verbs.add_parser("report", help="what a maintainer needs to see of it, without secrets, as one text")
+    report.add_argument("--out", type=Path, metavar="FILE", help="write it there (default: print it)")
+    _kubeconfig(report)
+    _file(report)
+    report.set_defaults(verb=cluster_life.report)
+
     destroy = verbs.add_parser("destroy", help="remove it, and look for what is left")
     destroy.add_argument("--yes", action="store_true", help="do not ask")
     destroy.add_argument(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
+from umiak.files import atomic
 
 # Something is left after a destroy.
 LEFT = 1
@@ -212,6 +213,23 @@ def token(options: argparse.Namespace) -> int:
     from umiak.cluster.aws import Aws
 
     print(access.credential(Aws(options.region), options.name, datetime.now(UTC)))
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    from umiak.cluster import destroy as removing
+    from umiak.cluster import report as reporting
+    from umiak.cluster.prices import PriceBook
+
+    spec, aws = _aws(options)
+    client = removing.kubeconfig_client(options.kubeconfig, _connect)
+    text = reporting.write(aws, spec, PriceBook(aws, False, datetime.now(UTC)), client, date.today())
+    if options.out is None:
+        print(text, end="")
+        return 0
+    with atomic(options.out) as file:
+        file.write(text.encode())
+    print(f"{options.out}: read it before you send it to anybody")
     return 0
 
 
