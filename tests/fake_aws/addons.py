@@ -17,6 +17,10 @@ ADDONS = {
 }
 
 
+# Seconds that an update takes.
+ADDON_SECONDS = 40.0
+
+
 class Addons(State):
     def create_addon(self, call: Call) -> dict[str, Any]:
         params = call.params
@@ -37,8 +41,52 @@ class Addons(State):
             if (cluster["name"], "eks-pod-identity-agent") not in self.addons:
                 raise AwsFault("InvalidRequestException", "the pod identity agent is not installed")
             self._trusts(identity["roleArn"], "pods.eks.amazonaws.com")
-        self.addons[cluster["name"], name] = params
+        self.addons[cluster["name"], name] = params | {"addonVersion": self.addon_version(cluster["version"])}
         return {"addon": {"clusterName": cluster["name"], "addonName": name, "status": "ACTIVE"}}
+
+    def describe_addon(self, call: Call) -> dict[str, Any]:
+        found = self._installed(call)
+        busy = self.fake.clock.seconds < found.get("ready", 0)
+        names = ("clusterName", "addonName", "addonVersion")
+        return {"addon": {name: found[name] for name in names} | {"status": "UPDATING" if busy else "ACTIVE"}}
+
+    def addon_versions(self, call: Call) -> dict[str, Any]:
+        """kube-proxy goes with one minor version; the others with the one before, too."""
+        name, kubernetes = call.params["addonName"], call.params["kubernetesVersion"]
+        before = f"1.{int(kubernetes.partition('.')[2]) - 1}"
+        minors = [kubernetes] if name == "kube-proxy" else [kubernetes, before]
+        default = self.addon_version(kubernetes)
+        offered = [f"v{minor}.0-eksbuild.{build}" for minor in minors for build in range(self.build, 0, -1)]
+        return {
+            "addons": [
+                {
+                    "addonName": name,
+                    "addonVersions": [
+                        {
+                            "addonVersion": version,
+                            "compatibilities": [{"clusterVersion": kubernetes, "defaultVersion": version == default}],
+                        }
+                        for version in offered
+                    ],
+                }
+            ]
+        }
+
+    def update_addon(self, call: Call) -> dict[str, Any]:
+        found, params = self._installed(call), call.params
+        cluster = self._cluster(params["clusterName"])
+        if self.fake.clock.seconds < found.get("ready", 0):
+            raise AwsFault("ResourceInUseException", f"Addon {params['addonName']} has an update in progress")
+        if not params["addonVersion"].startswith(f"v{cluster['version']}."):
+            raise AwsFault("InvalidParameterException", f"Addon version {params['addonVersion']} is not supported")
+        found["addonVersion"], found["ready"] = params["addonVersion"], self.fake.clock.seconds + ADDON_SECONDS
+        return {"update": {"id": "fake", "status": "InProgress"}}
+
+    def _installed(self, call: Call) -> dict[str, Any]:
+        key = (call.params["clusterName"], call.params["addonName"])
+        if key not in self.addons:
+            raise AwsFault("ResourceNotFoundException", f"No addon: {key[1]} found in cluster: {key[0]}")
+        return self.addons[key]
 
     def delete_addon(self, call: Call) -> dict[str, Any]:
         key = (call.params["clusterName"], call.params["addonName"])

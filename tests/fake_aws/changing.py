@@ -33,6 +33,10 @@ def replaces(kind: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
     return not changed(before, after) <= _known(kind).in_place
 
 
+def in_place(kind: str, name: str) -> bool:
+    return kind in CHANGES and name in CHANGES[kind].in_place
+
+
 def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
@@ -67,9 +71,12 @@ def _nodes(
     if "ScalingConfig" in what:
         scaling = {name[0].lower() + name[1:]: value for name, value in new["ScalingConfig"].items()}
         eks.update_nodegroup_config(**where, scalingConfig=scaling)
+    renewed: dict[str, Any] = {"version": new["Version"]} if "Version" in what else {}
     if "LaunchTemplate" in what:
         template = new["LaunchTemplate"]
-        eks.update_nodegroup_version(**where, launchTemplate={"id": template["Id"], "version": template["Version"]})
+        renewed["launchTemplate"] = {"id": template["Id"], "version": template["Version"]}
+    if renewed:
+        eks.update_nodegroup_version(**where, **renewed)
     return attributes
 
 
@@ -147,6 +154,13 @@ def _file_system(
     return attributes
 
 
+def _tagged(
+    make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
+) -> dict[str, Any]:
+    make.client("ec2").create_tags(Resources=[attributes.get("AllocationId", physical)], Tags=new["Tags"])
+    return attributes
+
+
 def _none(
     make: Maker, physical: str, attributes: dict[str, Any], new: dict[str, Any], what: set[str]
 ) -> dict[str, Any]:
@@ -156,12 +170,15 @@ def _none(
 CHANGES: dict[str, Changes] = {
     "AWS::EC2::Instance": Changes(set(), _none),
     "AWS::EC2::LaunchTemplate": Changes({"LaunchTemplateData"}, _launch_template),
+    "AWS::EC2::EIP": Changes({"Tags"}, _tagged),
+    "AWS::EC2::NatGateway": Changes({"Tags"}, _tagged),
+    "AWS::EC2::RouteTable": Changes({"Tags"}, _tagged),
     "AWS::EC2::Subnet": Changes(set(), _none),
     "AWS::EC2::VPC": Changes(set(), _none),
     "AWS::ECR::Repository": Changes({"EmptyOnDelete", "Tags"}, _repository),
     "AWS::EFS::FileSystem": Changes({"FileSystemTags"}, _file_system),
     "AWS::EKS::Cluster": Changes({"ResourcesVpcConfig", "Version"}, _cluster, "Name"),
-    "AWS::EKS::Nodegroup": Changes({"ScalingConfig", "LaunchTemplate"}, _nodes, "NodegroupName"),
+    "AWS::EKS::Nodegroup": Changes({"ScalingConfig", "LaunchTemplate", "Version"}, _nodes, "NodegroupName"),
     "AWS::IAM::Role": Changes({"PermissionsBoundary", "Policies"}, _role, "RoleName"),
     "AWS::KMS::Key": Changes({"PendingWindowInDays", "Tags"}, _key),
     "AWS::S3::Bucket": Changes({"Tags"}, _bucket),

@@ -85,6 +85,7 @@ class Eks(NodeGroups, Addons):
                     "launchTemplate",
                     "scalingConfig",
                     "updateConfig",
+                    "version",
                     "tags",
                 },
             ),
@@ -97,6 +98,12 @@ class Eks(NodeGroups, Addons):
             "DeleteCluster": (self.delete_cluster, {"name"}),
             "DeleteNodegroup": (self.delete_nodes, {"clusterName", "nodegroupName"}),
             "DeletePodIdentityAssociation": (self.delete_identity, {"clusterName", "associationId"}),
+            "DescribeAddon": (self.describe_addon, {"clusterName", "addonName"}),
+            "DescribeAddonVersions": (self.addon_versions, {"addonName", "kubernetesVersion"}),
+            "UpdateAddon": (
+                self.update_addon,
+                {"clusterName", "addonName", "addonVersion", "resolveConflicts"},
+            ),
             "DescribeCluster": (self.describe, {"name"}),
             "DescribeNodegroup": (self.describe_nodes, {"clusterName", "nodegroupName"}),
             "DescribeClusterVersions": (self.versions, set()),
@@ -105,7 +112,10 @@ class Eks(NodeGroups, Addons):
             "UpdateClusterConfig": (self.update_cluster, {"name", "resourcesVpcConfig", "deletionProtection"}),
             "UpdateClusterVersion": (self.update_version, {"name", "version"}),
             "UpdateNodegroupConfig": (self.scale, {"clusterName", "nodegroupName", "scalingConfig"}),
-            "UpdateNodegroupVersion": (self.renew, {"clusterName", "nodegroupName", "launchTemplate"}),
+            "UpdateNodegroupVersion": (
+                self.renew,
+                {"clusterName", "nodegroupName", "launchTemplate", "version", "releaseVersion"},
+            ),
         }
         return {name: _checked(handler, known) for name, (handler, known) in table.items()}
 
@@ -174,7 +184,15 @@ class Eks(NodeGroups, Addons):
         return {"update": {"id": "fake", "status": "InProgress"}}
 
     def update_version(self, call: Call) -> dict[str, Any]:
-        self._cluster(call.params["name"])["version"] = call.params["version"]
+        cluster, wanted = self._cluster(call.params["name"]), call.params["version"]
+        now, then = (int(version.partition(".")[2]) for version in (cluster["version"], wanted))
+        # EKS user guide, "Update existing cluster": one minor version at a time, never back, and no nodes far behind.
+        if then != now + 1:
+            raise AwsFault(
+                "InvalidParameterException",
+                f"Unsupported Kubernetes minor version update from {cluster['version']} to {wanted}",
+            )
+        cluster["version"] = wanted
         return {"update": {"id": "fake", "status": "InProgress"}}
 
     def delete_cluster(self, call: Call) -> dict[str, Any]:

@@ -24,12 +24,20 @@ class State:
         self.endpoint: str | None = None
         self.certificate: str | None = None
         self.late_logs = False
+        # The newest build of every add-on and of the nodes' image; a test raises it.
+        self.build = 1
         self._numbers = itertools.count(1)
 
     def _cluster(self, name: str) -> dict[str, Any]:
         if name not in self.clusters:
             raise AwsFault("ResourceNotFoundException", f"No cluster found for name: {name}.")
         return self.clusters[name]
+
+    def addon_version(self, kubernetes: str) -> str:
+        return f"v{kubernetes}.0-eksbuild.{self.build}"
+
+    def release(self, kubernetes: str) -> str:
+        return f"{kubernetes}.0-2026110{self.build}"
 
     def _group(self, call: Call) -> dict[str, Any]:
         self._cluster(call.params["clusterName"])

@@ -38,7 +38,17 @@ class NodeGroups(State):
         scaling = params["scalingConfig"]
         if scaling["maxSize"] < 1 or not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"]:
             raise AwsFault("InvalidParameterException", f"bad scalingConfig {scaling}")
-        made = params | {"ready": self.fake.clock.seconds + NODES_SECONDS, "template": template, "subnet": subnets[0]}
+        version = params.get("version", cluster["version"])
+        if version != cluster["version"]:
+            raise AwsFault(
+                "InvalidParameterException", f"Node group of {version}, control plane of {cluster['version']}"
+            )
+        released = {"version": version, "releaseVersion": self.release(version)}
+        made = (
+            params
+            | released
+            | {"ready": self.fake.clock.seconds + NODES_SECONDS, "template": template, "subnet": subnets[0]}
+        )
         self.node_groups[cluster["name"], params["nodegroupName"]] = made
         if scaling["desiredSize"]:
             self._launch(ec2, made, call.region, scaling["desiredSize"])
@@ -96,7 +106,17 @@ class NodeGroups(State):
     def describe_nodes(self, call: Call) -> dict[str, Any]:
         found = self._group(call)
         status = found.get("leaving") or ("ACTIVE" if self.fake.clock.seconds >= found["ready"] else "CREATING")
-        names = ("clusterName", "nodegroupName", "scalingConfig", "capacityType", "instanceTypes")
+        if status == "ACTIVE" and self.fake.clock.seconds < found.get("updated", 0):
+            status = "UPDATING"
+        names = (
+            "clusterName",
+            "nodegroupName",
+            "scalingConfig",
+            "capacityType",
+            "instanceTypes",
+            "version",
+            "releaseVersion",
+        )
         return {
             "nodegroup": {name: found[name] for name in names}
             | {"status": status, "health": {"issues": found.get("issues", [])}}
@@ -121,11 +141,20 @@ class NodeGroups(State):
         return {"update": {"id": "fake", "status": "InProgress"}}
 
     def renew(self, call: Call) -> dict[str, Any]:
-        """Other machines from another version of the launch template."""
+        """Other machines: of another Kubernetes version, image, or version of the launch template."""
         found, ec2 = self._group(call), self._ec2(call)
-        version = call.params["launchTemplate"]
-        answer = ec2.describe_launch_template_versions(LaunchTemplateId=version["id"], Versions=[version["version"]])
-        found["template"] = answer["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        if self.fake.clock.seconds < found.get("updated", 0):
+            raise AwsFault("ResourceInUseException", f"Nodegroup {found['nodegroupName']} has an update in progress")
+        wanted = call.params.get("version", found["version"])
+        if wanted != self._cluster(found["clusterName"])["version"] and wanted != found["version"]:
+            raise AwsFault("InvalidParameterException", f"Nodegroup version {wanted} is not the control plane's")
+        found["version"], found["releaseVersion"] = wanted, call.params.get("releaseVersion", self.release(wanted))
+        if template := call.params.get("launchTemplate"):
+            which = {"LaunchTemplateId": template["id"], "Versions": [template["version"]]}
+            answer = ec2.describe_launch_template_versions(**which)
+            found["template"] = answer["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        if not call.via:
+            found["updated"] = self.fake.clock.seconds + NODES_SECONDS
         running = self.instances(found["clusterName"], found["nodegroupName"], call.region)
         if running:
             self._launch(ec2, found, call.region, len(running))

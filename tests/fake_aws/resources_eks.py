@@ -109,6 +109,8 @@ def _nodegroup(make: Maker, p: Properties) -> Result:
         "UpdateConfig",
     )
     params = _lower({name: p.plain(name) for name in names})
+    if "Version" in p.values:
+        params["version"] = p.take("Version")
     params["nodegroupName"] = p.take("NodegroupName", make.name)
     make.client("eks").create_nodegroup(**params, tags=p.plain("Tags"))
     return f"{params['clusterName']}/{params['nodegroupName']}", {}

@@ -15,6 +15,7 @@ import boto3
 from botocore.config import Config
 from moto.moto_api._internal.models import moto_api_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.ssm.models import ssm_backends
 from werkzeug.serving import make_server
 
 from tests.fake_aws import front
@@ -27,7 +28,7 @@ from tests.fake_aws.guardduty import GuardDuty
 from tests.fake_aws.identity import Identity
 from tests.fake_aws.interfaces import Interfaces
 from tests.fake_aws.network import Network
-from tests.fake_aws.people import People, Person
+from tests.fake_aws.people import ACCOUNT, People, Person
 from tests.fake_aws.pricing import Pricing
 from tests.fake_aws.quotas import Quotas
 from tests.fake_aws.sessions import Sessions
@@ -117,6 +118,7 @@ class FakeAws:
         # A policy that demands TLS, which there is none of here, would forbid everything.
         for operation in ("PutBucketPolicy", "DeleteBucketPolicy"):
             self.handlers["s3", operation] = lambda call: {}
+        self.handlers["ssm", "GetParameters"] = self._parameters
         self.guardduty = GuardDuty(self)
         self.guards = Network(self).guards() | self.identity.guards()
         self.guards["ec2", "DeleteVpcEndpoints"] = self.guardduty.deleted
@@ -200,6 +202,18 @@ class FakeAws:
             rendered = boundary.text(ClusterSpec(name, region, default_zones(region)))
             with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
                 iam.create_policy(PolicyName=f"{name}-{region}-boundary", PolicyDocument=rendered)
+
+    def _parameters(self, call: Call) -> dict[str, Any]:
+        """Public ones: where services are, as moto knows it, and the newest image of nodes, as EKS here does."""
+        known = ssm_backends[ACCOUNT][call.region].get_parameters(call.params["Names"])
+        found = {name: value.response_object(False, call.region)["Value"] for name, value in known.items()}
+        for name in call.params["Names"]:
+            if name.startswith("/aws/service/eks/optimized-ami/"):
+                found[name] = self.eks_in(call.region).release(name.split("/")[5])
+        return {
+            "Parameters": [{"Name": name, "Value": value} for name, value in found.items()],
+            "InvalidParameters": [name for name in call.params["Names"] if name not in found],
+        }
 
     def settle(self) -> None:
         """Let time pass until nothing is at work."""

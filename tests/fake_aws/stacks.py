@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.fake_aws import changing, templates
+from tests.fake_aws import plans, templates
 from tests.fake_aws.calls import AwsFault, Call
 from tests.fake_aws.operations import Break, Operations, Stack
 
@@ -26,6 +26,8 @@ PAGE = 15
 # Seconds until a change set is ready.
 READY = 5.0
 NOTHING = "The submitted information didn't contain changes. Submit different information to create a change set."
+# User guide, "Validate stack deployments": the reasons are only in the events of the operation.
+EARLY = "The following hook(s)/validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]. Use the DescribeEvents API."
 # Stacks that may be changed, and those at rest, which may be deleted.
 CHANGEABLE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 
@@ -51,6 +53,8 @@ class Stacks:
         self.stacks: dict[tuple[str, str], Stack] = {}
         self.gone: list[Stack] = []
         self.sets: dict[tuple[str, str], ChangeSet] = {}
+        # Arranged by tests: what early validation objects to, by title.
+        self.early: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
     def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
@@ -72,6 +76,7 @@ class Stacks:
             "DeleteChangeSet": (self.delete_change_set, where),
             "DeleteStack": (self.delete, ("StackName", "RetainResources")),
             "DescribeChangeSet": (self.describe_change_set, where),
+            "DescribeEvents": (self.operation_events, (*where, "Filters", "NextToken")),
             "DescribeStackEvents": (self.events, ("StackName", "NextToken")),
             "DescribeStackResources": (self.describe_resources, ("StackName",)),
             "DescribeStacks": (self.describe, ("StackName",)),
@@ -166,6 +171,15 @@ class Stacks:
         more = {"NextToken": str(first + PAGE)} if first + PAGE < len(newest) else {}
         return {"StackEvents": entries} | more
 
+    def operation_events(self, call: Call) -> dict[str, Any]:
+        return {
+            "OperationEvents": [
+                {"EventId": f"early-{title}", "EventType": "VALIDATION_ERROR", "LogicalResourceId": title}
+                | {"ValidationStatusReason": reason, "ValidationFailureMode": "FAIL"}
+                for title, reason in self.early.items()
+            ]
+        }
+
     def template(self, call: Call) -> dict[str, Any]:
         return {"TemplateBody": self._stack(call, gone=True).body}
 
@@ -223,8 +237,8 @@ class Stacks:
         on_failure = params.get("OnStackFailure", "ROLLBACK")
         assert on_failure in ("ROLLBACK", "DO_NOTHING"), f"OnStackFailure={on_failure} is not modelled"
         made = self.sets[key] = ChangeSet(key[1], stack, kind, params["TemplateBody"], values, on_failure)
-        made.changes = self._changes(stack, template, values)
-        self.fake.clock.after(READY, lambda: _ready(made))
+        made.changes = plans.changes(self.operations.resolver(stack), stack, template, values)
+        self.fake.clock.after(READY, lambda: _ready(made, bool(self.early)))
         return {"Id": f"{stack.id}/{made.name}", "StackId": stack.id}
 
     def _new(self, region: str, name: str) -> Stack:
@@ -232,50 +246,6 @@ class Stacks:
         self.stacks[region, name] = stack
         self.operations.mark(stack, "REVIEW_IN_PROGRESS", "User Initiated")
         return stack
-
-    def _changes(self, stack: Stack, template: dict[str, Any], values: dict[str, str]) -> list[dict[str, Any]]:
-        """As a change set tells them: what is new, what changes and whether that replaces it, what goes."""
-        changes = []
-        declared = template["Resources"]
-        touched: set[str] = set()
-        resolver = self.operations.resolver(stack)
-        resolver.known |= values
-        order = sorted(declared, key=lambda title: _depth(title, templates.dependencies(declared)))
-        for title in order:
-            body, made = declared[title], stack.made.get(title)
-            entry = {"LogicalResourceId": title, "ResourceType": body["Type"]}
-            if made is None:
-                changes.append(entry | {"Action": "Add"})
-                continue
-            indirect = bool(templates.mentioned(body.get("Properties", {})) & touched)
-            if body == made.body and not indirect:
-                continue
-            # Something new is not there to be resolved yet; then only the text can be compared.
-            known = templates.mentioned(body.get("Properties", {})) <= {*stack.made, *values}
-            new = resolver.value(body.get("Properties", {})) if known else body.get("Properties", {})
-            replaced = new != made.properties and changing.replaces(made.kind, made.properties, new)
-            if new != made.properties:
-                touched.add(title)
-            changes.append(
-                entry
-                | {
-                    "Action": "Modify",
-                    "PhysicalResourceId": made.physical,
-                    "Replacement": "True" if replaced else "False",
-                    "Scope": ["Properties"] if new != made.properties or indirect else ["Metadata"],
-                }
-            )
-        for title, made in stack.made.items():
-            if title not in declared:
-                changes.append(
-                    {
-                        "LogicalResourceId": title,
-                        "ResourceType": made.kind,
-                        "Action": "Remove",
-                        "PhysicalResourceId": made.physical,
-                    }
-                )
-        return changes
 
     def describe_change_set(self, call: Call) -> dict[str, Any]:
         found = self._set(call)
@@ -374,8 +344,10 @@ class Stacks:
         return self.sets[key]
 
 
-def _ready(made: ChangeSet) -> None:
-    if made.changes:
+def _ready(made: ChangeSet, objected: bool) -> None:
+    if objected:
+        made.status, made.reason = "FAILED", EARLY
+    elif made.changes:
         made.status, made.execution = "CREATE_COMPLETE", "AVAILABLE"
     else:
         made.status, made.reason = "FAILED", NOTHING
@@ -383,10 +355,6 @@ def _ready(made: ChangeSet) -> None:
 
 def _stuck(stack: Stack) -> set[str]:
     return {made.title for made in stack.made.values() if made.status == "DELETE_FAILED"}
-
-
-def _depth(title: str, waits: dict[str, set[str]]) -> int:
-    return 1 + max((_depth(name, waits) for name in waits[title]), default=0)
 
 
 def _only(handler: Callable[[Call], Any], known: tuple[str, ...]) -> Callable[[Call], Any]:

@@ -85,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     _file(status)
     status.set_defaults(verb=cluster_life.status)
 
+    patch = verbs.add_parser("patch", help="renew the nodes' image and the add-ons, within the Kubernetes version")
+    patch.add_argument("--yes", action="store_true", help="do not ask")
+    _file(patch)
+    patch.set_defaults(verb=cluster_life.patch)
+
     diff = verbs.add_parser("diff", help="what `up` would change")
     _file(diff)
     diff.set_defaults(verb=cluster_life.diff)

@@ -147,6 +147,27 @@ def status(options: argparse.Namespace) -> int:
         waiting.sleep(waiting.LONGEST)
 
 
+def patch(options: argparse.Namespace) -> int:
+    from umiak.cluster import destroy as removing
+    from umiak.cluster import stacks, states, versions
+
+    spec, aws = _aws(options)
+    stack = stacks.find(aws, spec.name)
+    removing.refuse_foreign(spec, stack)
+    if stack is None or stack.status not in states.WHOLE:
+        raise InputError(
+            f"cluster {spec.name} is {stack.status if stack else 'not created'}; `umiak cluster up` comes first"
+        )
+    if not talk(options.yes).agreed(
+        "Renew add-ons and nodes? Nodes are replaced one by one; jobs resume from checkpoints."
+    ):
+        print("nothing was changed")
+        return 0
+    done = versions.patch(aws, spec, stack.id, lambda text: print(text, flush=True))
+    print(f"cluster {spec.name}: " + ("add-ons and nodes are the newest" if done else "nothing to renew"))
+    return 0
+
+
 def diff(options: argparse.Namespace) -> int:
     from umiak.cluster import showing
     from umiak.cluster.up import differences

@@ -28,9 +28,10 @@ _DENIED = {
     "UnauthorizedOperation",
     "UnauthorizedException",
 }
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+# RequestExpired is what EC2 says, of a session as of a clock that is wrong.
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
 _UNKNOWN_KEY = {"InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "InvalidAccessKeyId"}
-_CLOCK = {"RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch", "InvalidSignatureException"}
+_CLOCK = {"RequestTimeTooSkewed", "SignatureDoesNotMatch", "InvalidSignatureException"}
 _BUSY = {
     "RequestLimitExceeded",
     "ServiceUnavailable",

@@ -146,6 +146,7 @@ _PLACES = {
     "cloudformation:ValidateTemplate": "Look",
     "ecr:DescribeRepositories": "Look",
     "eks:CreateCluster": "New",
+    "eks:DescribeAddonVersions": "Look",
     "eks:DescribeClusterVersions": "Look",
     "eks:ListClusters": "Look",
     "elasticfilesystem:CreateFileSystem": "New",

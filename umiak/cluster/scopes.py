@@ -8,7 +8,7 @@ from typing import Any
 from umiak.cluster.template.bastion import IMAGE
 from umiak.cluster.template.roles import MANAGED, boundary_name, jobs, role_name
 from umiak.cluster.template.storage import alias_name, log_group_name
-from umiak.spec.cluster import TAG, ClusterSpec, partition, suffix
+from umiak.spec.cluster import TAG, ClusterSpec, ec2_service, partition, suffix
 
 # AWS's own document for a port that leads to another host.
 DOCUMENT = "AWS-StartPortForwardingSessionToRemoteHost"
@@ -72,6 +72,7 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
         "PublicParameters": Scope(
             (
                 f"{root}:ssm:*::parameter/aws/service/global-infrastructure/*",
+                f"{root}:ssm:{region}::parameter/aws/service/eks/optimized-ami/*",
                 *([f"{root}:ssm:{region}::parameter{IMAGE}"] if spec.kubernetes.bastion else []),
             )
         ),
@@ -128,7 +129,7 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
             roles,
             {
                 "StringEquals": {
-                    "iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"]
+                    "iam:PassedToService": [ec2_service(region), "eks.amazonaws.com", "pods.eks.amazonaws.com"]
                 }
             },
         ),

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from umiak.cluster import states, waiting
-from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.aws import Aws, AwsError, DeniedError
 from umiak.errors import RetryError, UmiakError
 
 # Our change sets have this name, by which a stack that is only a plan is known as ours.
@@ -165,12 +165,28 @@ def plan(aws: Aws, name: str, body: str, parameters: dict[str, str], *, new: boo
         if made["Status"] == "CREATE_COMPLETE":
             return Planned(tuple(_changes(made)))
         if made["Status"] == "FAILED":
-            reason = made.get("StatusReason", "")
-            discard(aws, name)
+            reason = "; ".join([made.get("StatusReason", ""), *_validation_errors(aws, name)])
+            if not new:
+                # By its change set a stack that is only a plan is known as ours, so there it stays; the next plan replaces it.
+                discard(aws, name)
             if "didn't contain changes" in reason or "No updates are to be performed" in reason:
                 return None
             raise UmiakError(f"CloudFormation cannot plan this: {reason}")
     raise AssertionError("pauses end with an error")
+
+
+def _validation_errors(aws: Aws, name: str) -> list[str]:
+    """What CloudFormation found before it began; a change set's own reason only says where to ask for it."""
+    where = {"StackName": name, "ChangeSetName": CHANGE_SET}
+    try:
+        found = aws.call("cloudformation", "DescribeEvents", **where, Filters={"FailedEvents": True})["OperationEvents"]
+    except (AwsError, DeniedError):
+        return []
+    return [
+        f"{entry.get('LogicalResourceId', name)}: {entry['ValidationStatusReason']}"
+        for entry in found
+        if entry.get("EventType") == "VALIDATION_ERROR" and entry.get("ValidationStatusReason")
+    ]
 
 
 @contextlib.contextmanager
@@ -184,10 +200,27 @@ def _asked_twice(*codes: str) -> Iterator[None]:
 
 
 def _changes(made: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    for entry in made.get("Changes", []):
-        change = entry["ResourceChange"]
-        replaced = change["Action"] == "Modify" and change.get("Replacement") == "True"
-        yield change["Action"], change["LogicalResourceId"], change["ResourceType"], replaced
+    changes = [entry["ResourceChange"] for entry in made.get("Changes", [])]
+    replaced = {change["LogicalResourceId"] for change in changes if change.get("Replacement") == "True"}
+    # CloudFormation says "Conditional" where the value of another resource's attribute is not known before. It changes only
+    # if that resource is replaced: then this one is, too, and so on.
+    while more := {c["LogicalResourceId"] for c in changes if _follows(c, replaced)} - replaced:
+        replaced |= more
+    for change in changes:
+        title = change["LogicalResourceId"]
+        yield change["Action"], title, change["ResourceType"], change["Action"] == "Modify" and title in replaced
+
+
+def _follows(change: dict[str, Any], replaced: set[str]) -> bool:
+    """Whether a change that may be a replacement is one, given those that are. Without a cause that is known, it counts."""
+    if change.get("Replacement") != "Conditional":
+        return False
+    causes = [
+        detail.get("CausingEntity", "")
+        for detail in change.get("Details", [])
+        if detail.get("Target", {}).get("RequiresRecreation", "Never") != "Never"
+    ]
+    return not causes or any(not cause or cause.partition(".")[0] in replaced for cause in causes)
 
 
 def newest_event(aws: Aws, stack: str) -> str | None:

@@ -27,6 +27,7 @@ from umiak.cluster import (
     states,
     tables,
     template,
+    versions,
 )
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks.account import caller
@@ -67,7 +68,7 @@ class Up:
             destroy.refuse_foreign(self.spec, stack)
             step = self._next(stack)
             if step is Step.COMPARE and stack:
-                if not self._compare(stack):
+                if not self._bring_to_version(stack):
                     return False
                 self._open(stack)
                 return True
@@ -128,6 +129,11 @@ class Up:
         if self.spec.kubernetes.admin_arn:
             return self.spec.kubernetes.admin_arn
         who = caller(self.aws)
+        if who.principal and not who.certain:
+            raise InputError(
+                f"these credentials may not do iam:GetRole, so the path of {who.principal} is not known, and EKS wants the "
+                "whole ARN of its administrator; attach policy-plan.json, or name it in kubernetes.admin_arn"
+            )
         if who.principal is None or who.principal.endswith(":root"):
             raise InputError(
                 f"EKS wants a role or user as administrator, and {who.arn} is neither; "
@@ -184,6 +190,25 @@ class Up:
             f"a destroy of {self.spec.name} has begun and is not finished; finish it with `umiak cluster destroy`"
         )
 
+    def _bring_to_version(self, stack: Stack) -> bool:
+        """What cluster.yaml says, one minor version of Kubernetes after the other; False when the answer was no."""
+        wanted, say = self.spec.kubernetes.version, self.talk.say
+        now = versions.control_plane(self.aws, self.spec)
+        steps = versions.path(now, wanted)
+        if steps:
+            say(
+                f"Kubernetes {' → '.join([now, *steps])}: at each step the control plane, the nodes one by one, the add-ons"
+            )
+        elif now != wanted:
+            say(f'the control plane is {now} already, and there is no way back: write kubernetes.version: "{now}"')
+        for version in steps or [wanted]:
+            spec = replace(self.spec, kubernetes=replace(self.spec.kubernetes, version=version))
+            current = stacks.find(self.aws, spec.name) or stack
+            if not replace(self, spec=spec)._compare(current):
+                return False
+            versions.renew_addons(self.aws, spec, say, all_of_them=bool(steps))
+        return True
+
     def _compare(self, stack: Stack) -> bool:
         """Bring a whole stack to what cluster.yaml says; False when the answer was no."""
         wanted = template.build(self.spec)
@@ -207,6 +232,13 @@ class Up:
         if precious := sorted(replaced & PRECIOUS):
             stacks.discard(self.aws, stack.name)
             raise _loses(precious)
+        if moved := sorted(title for _, title, kind, anew in planned.changes if anew and kind == "AWS::EC2::Subnet"):
+            stacks.discard(self.aws, stack.name)
+            raise InputError(
+                f"this would put new subnets in the place of {', '.join(moved)}, with the same addresses, which AWS refuses: "
+                "zones and network.cidr of a cluster that exists cannot be changed. Undo that in cluster.yaml, or destroy the "
+                "cluster (what holds data is kept and can be used again) and create it anew"
+            )
         lines = cost.planned(self.spec, self.book)
         self.book.save()
         if not self.talk.agreed(f"Apply? It then costs {showing.per_hour(lines)}."):

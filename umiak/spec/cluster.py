@@ -123,6 +123,11 @@ def suffix(region: str) -> str:
     return {"aws-cn": "amazonaws.com.cn", "aws-eusc": "amazonaws.eu"}.get(partition(region), "amazonaws.com")
 
 
+def ec2_service(region: str) -> str:
+    """What EC2 is called in a role's trust: in China it has a name of its own, which EKS and Pod Identity have not."""
+    return "ec2.amazonaws.com.cn" if partition(region) == "aws-cn" else "ec2.amazonaws.com"
+
+
 @dataclass(frozen=True)
 class Kubernetes:
     version: str = field(

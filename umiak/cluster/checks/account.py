@@ -16,21 +16,22 @@ def caller(aws: Aws) -> Caller:
     """Raises when there are no credentials, or none that AWS takes."""
     # Asked at home: a mistyped region must not look like a lost network.
     identity = aws.call("sts", "GetCallerIdentity", region=aws.home)
-    return Caller(identity["Account"], identity["Arn"], _principal(aws, identity["Arn"]))
+    return Caller(identity["Account"], identity["Arn"], *_principal(aws, identity["Arn"]))
 
 
-def _principal(aws: Aws, arn: str) -> str | None:
-    """The IAM user or role behind a caller's ARN; the ARN of an assumed role hides its path, so IAM is asked for it."""
+def _principal(aws: Aws, arn: str) -> tuple[str | None, bool]:
+    """The IAM user or role behind a caller's ARN, and whether that is certain: the ARN of an assumed role hides its path, so IAM
+    is asked for it."""
     if re.fullmatch(r"arn:[^:]+:iam::\d{12}:(user|role)/.+", arn):
-        return arn
+        return arn, True
     session = re.fullmatch(r"arn:([^:]+):sts::(\d{12}):assumed-role/([^/]+)/.+", arn)
     if not session:
-        return None
+        return None, True
     try:
         role: str = aws.call("iam", "GetRole", region=aws.home, RoleName=session[3])["Role"]["Arn"]
-        return role
+        return role, True
     except (DeniedError, AwsError):
-        return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
+        return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}", False
 
 
 def credentials(spec: ClusterSpec, who: Caller) -> list[Finding]:

@@ -29,6 +29,8 @@ class Caller:
     account: str
     arn: str
     principal: str | None
+    # False when IAM could not be asked, so that a role's path is not known.
+    certain: bool = True
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from umiak.cluster.aws import Aws
-from umiak.cluster.checks.finding import Context, Finding
+from umiak.cluster.checks.finding import Context, Finding, Level
 from umiak.cluster.checks.offline import support
 from umiak.cluster.template import bastion
 from umiak.spec.cluster import architecture
@@ -141,10 +141,16 @@ def kubernetes_version(context: Context) -> list[Finding]:
     known = {entry["clusterVersion"]: entry for entry in answer}
     standard = sorted(name for name, entry in known.items() if entry["versionStatus"] == "STANDARD_SUPPORT")
     advice = f"write one of {', '.join(standard)} for kubernetes.version"
+    exists = context.stack.ours and context.stack.status is not None
+    level: Level = "warning" if exists else "error"
     if version not in known:
-        return [Finding("error", "kubernetes", f"EKS does not offer {version}", advice)]
+        return [Finding(level, "kubernetes", f"EKS does not offer {version}", advice)]
     entry = known[version]
     if entry["versionStatus"] != "STANDARD_SUPPORT":
         status = entry["versionStatus"].lower().replace("_", " ")
-        return [Finding("error", "kubernetes", f"{version} is not in standard support but in {status}", advice)]
-    return [support(version, entry["endOfStandardSupportDate"].date(), context.today)]
+        return [Finding(level, "kubernetes", f"{version} is not in standard support but in {status}", advice)]
+    found = [support(version, entry["endOfStandardSupportDate"].date(), context.today, exists)]
+    newest = max(standard, key=lambda name: [int(part) for part in name.split(".")])
+    if newest != version:
+        found.append(Finding("info", "kubernetes", f"{newest} is the newest in standard support"))
+    return found

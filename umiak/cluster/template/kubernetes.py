@@ -185,6 +185,8 @@ def _nodes(
             ClusterName=Ref(cluster),
             NodeRole=GetAtt(roles.nodes, "Arn"),
             Subnets=[Ref(net.node_subnet)],
+            # With the control plane's, which comes first; the image's release is `umiak cluster patch`'s.
+            Version=parts.spec.kubernetes.version,
             AmiType="AL2023_ARM_64_STANDARD" if is_arm(nodes.types[0]) else "AL2023_x86_64_STANDARD",
             CapacityType="SPOT" if nodes.spot else "ON_DEMAND",
             InstanceTypes=list(nodes.types),

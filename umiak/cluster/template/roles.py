@@ -9,7 +9,7 @@ from troposphere import Sub, iam
 
 from umiak.cluster.template.parts import Parts, document, explain, statement
 from umiak.cluster.template.storage import StorageParts
-from umiak.spec.cluster import ClusterSpec
+from umiak.spec.cluster import ClusterSpec, ec2_service
 
 # What the roles are for, as their names say it.
 JOBS = ("cluster", "nodes", "network", "volume", "data")
@@ -64,14 +64,14 @@ def add(parts: Parts, stores: StorageParts) -> RoleParts:
     spec, pods = parts.spec, "pods.eks.amazonaws.com"
     return RoleParts(
         cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com"),
-        nodes=_role(parts, "NodeRole", "nodes", "ec2.amazonaws.com"),
+        nodes=_role(parts, "NodeRole", "nodes", ec2_service(parts.spec.region)),
         network=_role(parts, "NetworkRole", "network", pods),
         volume=_role(parts, "VolumeRole", "volume", pods),
         data=explain(
             _role(parts, "DataRole", "data", pods, Read=data),
             ReadBucket="Every object of this one bucket, to read",
         ),
-        bastion=_role(parts, "BastionRole", "bastion", "ec2.amazonaws.com") if spec.kubernetes.bastion else None,
+        bastion=_role(parts, "BastionRole", "bastion", ec2_service(spec.region)) if spec.kubernetes.bastion else None,
     )
 
 
