@@ -94,8 +94,8 @@ def test_policy_of_aws_that_is_not_on_the_list_cannot_be_attached(aws: FakeAws, 
     iam.create_role(RoleName=OURS, AssumeRolePolicyDocument=trusting(deployer), PermissionsBoundary=BOUNDARY)
     for name in ("AdministratorAccess", "IAMFullAccess", "AmazonS3FullAccess"):
         denied(lambda name=name: iam.attach_role_policy(RoleName=OURS, PolicyArn=f"arn:aws:iam::aws:policy/{name}"))  # type: ignore[misc]
-    for policies in MANAGED.values():
-        for name in policies:
+    for job in JOBS:
+        for name in MANAGED[job]:
             iam.attach_role_policy(RoleName=OURS, PolicyArn=f"arn:aws:iam::aws:policy/{name}")
     # Neither to a role that the boundary is not on, nor to the deployer.
     aws.client("iam").create_role(RoleName="paddle-us-west-2-nodes", AssumeRolePolicyDocument=trusting(deployer))
@@ -149,6 +149,14 @@ def test_strangers_things_cannot_be_tagged_as_ours_and_then_deleted(aws: FakeAws
     efs = aws.client("efs", deployer)
     denied(lambda: efs.tag_resource(ResourceId=volume, Tags=tags))
     denied(lambda: efs.delete_file_system(FileSystemId=volume))
+    key = aws.client("kms").create_key(Description="theirs", Policy=json.dumps(EVERYTHING))["KeyMetadata"]["KeyId"]
+    kms = aws.client("kms", deployer)
+    denied(lambda: kms.tag_resource(KeyId=key, Tags=[{"TagKey": "umiak:cluster", "TagValue": "paddle"}]))
+    denied(lambda: kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7))
+    item = {"ResourceType": "AWS::KMS::Key", "LogicalResourceId": "Key", "ResourceIdentifier": {"KeyId": key}}
+    plan = {"StackName": "paddle", "ChangeSetName": "x", "TemplateBody": "{}"}
+    stacks = aws.client("cloudformation", deployer)
+    denied(lambda: stacks.create_change_set(**plan, ChangeSetType="IMPORT", ResourcesToImport=[item]))
     made = ec2.create_vpc(CidrBlock="10.98.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": tags}])
     ec2.create_tags(Resources=[made["Vpc"]["VpcId"]], Tags=[{"Key": "Name", "Value": "more"}])
     ec2.delete_vpc(VpcId=made["Vpc"]["VpcId"])

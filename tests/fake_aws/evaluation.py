@@ -25,6 +25,7 @@ _KEYS = (
     "aws:SecureTransport",
     "aws:SourceIp",
     "aws:TagKeys",
+    "cloudformation:ImportResourceTypes",
     "ec2:CreateAction",
     "ec2:ResourceTag/",
     "elasticfilesystem:CreateAction",

@@ -34,6 +34,8 @@ def asked(fake: FakeAws, call: Call) -> Iterator[Question]:
         always["aws:MultiFactorAuthPresent"] = [str(person.mfa).lower()]
     tags = _request_tags(call)
     has = always | tags | _iam(call)
+    if call.service == "cloudformation" and call.params.get("ChangeSetType") == "IMPORT":
+        has["cloudformation:ImportResourceTypes"] = [item["ResourceType"] for item in call.params["ResourcesToImport"]]
     for resource in _resources(call) or [None]:
         yield Question(call.action, resource, has | _resource_tags(fake, call, resource))
     # EC2 user guide, "Grant permission to tag resources during creation"; EFS user guide, the same.
@@ -47,6 +49,8 @@ def asked(fake: FakeAws, call: Call) -> Iterator[Question]:
         yield Question(
             "elasticfilesystem:TagResource", arn, always | tags | {"elasticfilesystem:CreateAction": [call.operation]}
         )
+    if tags and call.service == "kms" and call.operation == "CreateKey":
+        yield Question("kms:TagResource", f"arn:aws:kms:{call.region}:{ACCOUNT}:key/*", always | tags)
     for role, service in _passed(call):
         yield Question("iam:PassRole", role, always | {"iam:PassedToService": [service]})
 
@@ -150,6 +154,8 @@ def _resources(call: Call) -> list[str | None]:
         return [f"arn:aws:iam::{ACCOUNT}:{kind}/{params[name]}" for name, kind in _IAM.items() if name in params][:1]
     if call.service == "s3" and "Bucket" in params:
         return [f"arn:aws:s3:::{params['Bucket']}" + (f"/{params['Key']}" if "Key" in params else "")]
+    if call.service == "kms" and call.operation == "CreateKey":
+        return [f"arn:aws:kms:{where}:key/*"]
     if call.service == "kms" and "KeyId" in params:
         return [f"arn:aws:kms:{where}:key/{str(params['KeyId']).rpartition('/')[2]}"]
     if call.service == "ssm" and call.operation == "GetParameters":

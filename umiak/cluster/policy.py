@@ -23,7 +23,17 @@ SIZE_LIMIT = 6144
 CONNECTS = "ssm:StartSession"
 # Statements that do not stand in "deploy-services".
 _PARTS = {
-    "deploy-network": {"Look", "Stack", "Ec2", "Ec2New", "Ec2Own", "ByKubernetes", "ByBalancers", "ByGuardDuty"},
+    "deploy-network": {
+        "Look",
+        "Stack",
+        "Plan",
+        "Ec2",
+        "Ec2New",
+        "Ec2Own",
+        "ByKubernetes",
+        "ByBalancers",
+        "ByGuardDuty",
+    },
     "deploy-roles": {"Roles", "RolesBound", "RolesAttach", "RolesDetach", "PassRoles", "ServiceRoles", "Profile"},
 }
 
@@ -143,6 +153,7 @@ _EC2_TAGGED = {
 # Actions that stand apart from the rest of their service.
 _PLACES = {
     "cloudformation:ListStacks": "Look",
+    "cloudformation:CreateChangeSet": "Plan",
     "cloudformation:ValidateTemplate": "Look",
     "ecr:DescribeRepositories": "Look",
     "eks:CreateCluster": "New",
@@ -172,7 +183,7 @@ _PLACES = {
     "kms:CreateKey": "New",
     "kms:DeleteAlias": "KeyAlias",
     "kms:ListAliases": "Look",
-    "kms:TagResource": "New",
+    "kms:TagResource": "KeyTags",
     "kms:UpdateAlias": "KeyAlias",
     "logs:DescribeIndexPolicies": "Look",
     "logs:DescribeLogGroups": "Look",

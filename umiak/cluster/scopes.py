@@ -81,6 +81,11 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
         "Profile": Scope((f"{root}:iam::{account}:instance-profile/{role_name(name, region, 'bastion')}",)),
         "Self": Scope((f"{root}:iam::{account}:role/*", f"{root}:iam::{account}:user/*")),
         "Stack": Scope((arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*"))),
+        # Without imports: what somebody else made cannot become part of a stack of ours.
+        "Plan": Scope(
+            (arn("cloudformation", f"stack/{name}/*"), arn("cloudformation", "changeSet/*")),
+            {"Null": {"cloudformation:ImportResourceTypes": "true"}},
+        ),
         "Ec2": Scope(
             ("*",),
             here,
@@ -137,6 +142,12 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
             (f"{root}:iam::{account}:role/aws-service-role/*",), {"StringEquals": {"iam:AWSServiceName": services}}
         ),
         "New": Scope(("*",), tagging, "these make what has no name yet; only what gets our tag can be made"),
+        # KMS has no word for a key that is being made. A stack of ours makes one and tags it, and cannot take over another's.
+        "KeyTags": Scope(
+            ("*",),
+            tagging | {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}},
+            "the key has no name yet; only CloudFormation can tag one, for a stack of ours",
+        ),
         "Key": key,
         "KeyByS3": replace(key, conditions={"StringEquals": key.conditions.get("StringEquals", {}) | via_s3}),
         "KeyAlias": Scope((arn("kms", alias_name(name)), arn("kms", "key/*"))),

@@ -136,7 +136,9 @@ def _entries(
 ) -> list[dict[str, Any]]:
     """What a real request would say: where it goes, how, and what the statement's own conditions ask for."""
     said = {"aws:RequestedRegion": ("string", region), **usual}
-    said |= {key: ("string", _one(value)) for test in conditions.values() for key, value in test.items()}
+    # What must be absent from a request is not said.
+    asked = [entry for test, wanted in conditions.items() if test != "Null" for entry in wanted.items()]
+    said |= {key: ("string", _one(value)) for key, value in asked}
     return [
         {"ContextKeyName": key, "ContextKeyType": kind, "ContextKeyValues": [value]}
         for key, (kind, value) in said.items()
