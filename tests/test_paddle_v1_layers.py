@@ -36,6 +36,9 @@ ACTIVATIONS: dict[str, Any] = {
     "sigmoid": sigmoid,
     "relu": lambda x: np.maximum(x, 0),
     "softmax": softmax,
+    "exponential": np.exp,
+    "abs": np.abs,
+    "square": np.square,
 }
 
 

@@ -210,13 +210,25 @@ def test_line_numbers_survive(tmp_path: Path) -> None:
         ("\x00\x01", r"case\.py:1 is not Python: it contains zero bytes"),
         ("import nothing_like_this\n", r"case\.py:1: ModuleNotFoundError"),
         ("\n\nundefined_name\n", r"case\.py:3: NameError: name 'undefined_name' is not defined"),
-        ("import paddle.v2 as paddle\n", r"case\.py:1: umiak has no paddle\.v2"),
+        ("import paddle.v2 as paddle\n", r"^[^:]*case\.py:1: umiak has no paddle\.v2"),
         ("import sys\nsys.exit(3)\n", r"case\.py:2: SystemExit: 3"),
     ],
 )
 def test_what_cannot_be_understood_is_named_with_its_line(tmp_path: Path, source: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         run(tmp_path, source)
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["from six.moves import cPickle", "import six\ncPickle = six.moves.cPickle", "import six.moves.cPickle as cPickle"],
+)
+def test_pickles_of_2016_hold_byte_strings_also_through_six(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], imported: str
+) -> None:
+    (tmp_path / "words.pkl").write_bytes(b"\x80\x02U\x02\xc3\xa9q\x01.")
+    run(tmp_path, f"{imported}\nprint cPickle.load(open('{tmp_path}/words.pkl', 'rb')) == '\\xc3\\xa9'\n")
+    assert capsys.readouterr().out == "True\n"
 
 
 def test_the_line_of_an_imported_file_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,16 @@ from umiak.paddle_v1.gradients import add, add_product
 FUSED = ("linear", "tanh", "sigmoid", "relu")
 """Activations that are computed in place here, and whose slope is known from their result."""
 
-ACTIVATIONS = (*FUSED, "softmax", "sequence_softmax")
+OTHERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda x: x.softmax(1),
+    "exponential": torch.exp,
+    "log": torch.log,
+    "abs": torch.abs,
+    "square": torch.square,
+}
+"""Activations that torch computes and derives by itself."""
+
+ACTIVATIONS = (*FUSED, *OTHERS)
 
 
 def affine(

@@ -104,6 +104,26 @@ class LinearActivation(BaseActivation):
 
 
 @dataclass(frozen=True)
+class ExpActivation(BaseActivation):
+    name: str = field(default="exponential", init=False)
+
+
+@dataclass(frozen=True)
+class LogActivation(BaseActivation):
+    name: str = field(default="log", init=False)
+
+
+@dataclass(frozen=True)
+class AbsActivation(BaseActivation):
+    name: str = field(default="abs", init=False)
+
+
+@dataclass(frozen=True)
+class SquareActivation(BaseActivation):
+    name: str = field(default="square", init=False)
+
+
+@dataclass(frozen=True)
 class BasePoolingType:
     name: str = field(default="", init=False)
 

@@ -32,6 +32,27 @@ class Output:
     def __repr__(self) -> str:
         return f"layer {self.name!r} of size {self.size}"
 
+    def __add__(self, other: Any) -> Output:
+        return _arithmetic().add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Output:
+        return _arithmetic().subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Output:
+        return _arithmetic().subtract_from(self, other)
+
+    def __mul__(self, other: Any) -> Output:
+        return _arithmetic().multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def _refuse(self, *_: Any) -> Output:
+        raise current().error("v1 adds, subtracts and multiplies layers, and nothing else; -a is a * -1")
+
+    __neg__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = __mod__ = _refuse
+
 
 @dataclass
 class Builder:
@@ -67,6 +88,10 @@ class Builder:
         if not isinstance(given, str) or not given:
             raise self.error(f"name must be a text, not {given!r}")
         return given
+
+    def since_10(self, argument: str) -> None:
+        if self.version == "0.9":
+            raise self.error(f"{argument} came with 0.10; leave it out, or train with --paddle_version=0.10")
 
     def add(self, name: str, kind: str, size: int, parents: tuple[Output, ...] = (), **details: Any) -> Output:
         if name in self.layers:
@@ -155,6 +180,13 @@ class Builder:
         if not isinstance(value, ExtraLayerAttribute):
             raise self.error(f"layer_attr must be an ExtraAttr(…), not {value!r}")
         return float(value.drop_rate or 0.0)
+
+
+def _arithmetic() -> Any:
+    """Operators make layers, and the helpers for them are made with this module."""
+    from umiak.paddle_v1 import arithmetic
+
+    return arithmetic
 
 
 def current() -> Builder:

@@ -15,7 +15,7 @@ from umiak.paddle_v1.values import Value
 class ClassificationError:
     """The share of lines whose largest value is not the label's; one value per line stands for class 1 above one half.
 
-    With a weight, lines count as much as it says.
+    With a weight, lines count as much as it says. With top_k, a label among the k largest values is right.
     """
 
     size = 2
@@ -23,17 +23,25 @@ class ClassificationError:
     def __init__(self, evaluator: Evaluator) -> None:
         self.predicted, self.label, *weight = evaluator.inputs
         self.weight = weight[0] if weight else None
+        self.top_k = int(evaluator.options.get("top_k", 1))
 
     def add(self, total: np.ndarray, output: Any, batch: Mapping[str, Any]) -> None:
         predicted: Value = output.values[self.predicted]
         scores = predicted.data.detach().numpy()
         labels = output.values[self.label].data.numpy().reshape(-1)
-        chosen = scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0.5
+        wrong = self._wrong(scores, labels)
         if self.weight is None:
-            total += (np.count_nonzero(chosen != labels), len(labels))
+            total += (np.count_nonzero(wrong), len(labels))
         else:
             weights = output.values[self.weight].data.detach().numpy().reshape(-1)
-            total += (weights[chosen != labels].sum(), weights.sum())
+            total += (weights[wrong].sum(), weights.sum())
+
+    def _wrong(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        if self.top_k > 1:
+            largest = np.argpartition(scores, -min(self.top_k, scores.shape[1]), axis=1)[:, -self.top_k :]
+            return np.asarray((largest != labels[:, None]).all(1))
+        chosen = scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0.5
+        return np.asarray(chosen != labels)
 
     def value(self, total: np.ndarray) -> float:
         return float(total[0] / total[1]) if total[1] else float("nan")
@@ -47,4 +55,10 @@ def metrics(graph: Graph) -> dict[str, ClassificationError]:
     for evaluator in graph.evaluators:
         if evaluator.kind not in KINDS:
             raise InputError(f"umiak has no evaluator {evaluator.kind!r}; it has {', '.join(KINDS)}")
-    return {evaluator.name: KINDS[evaluator.kind](evaluator) for evaluator in graph.evaluators}
+    return {_shown(evaluator): KINDS[evaluator.kind](evaluator) for evaluator in graph.evaluators}
+
+
+def _shown(evaluator: Evaluator) -> str:
+    """The name in logs: with top_k the original leaves out the evaluator's own."""
+    k = evaluator.options.get("top_k", 1)
+    return evaluator.name if k == 1 else f"top_{k}_error"

@@ -71,7 +71,8 @@ class Layer:
     """One node. `parameters` has an entry per input, None where that input needs none.
 
     kind: data, fc, mixed, pool (options: how = max, avg or sum; level), lstmemory (reverse, gate_activation,
-    state_activation), concat, addto, cos_sim (scale), last_seq, first_seq (level), maxid, and the costs: cross_entropy
+    state_activation), concat, concat2 (of projections), addto, slope_intercept (slope, intercept), scaling (inputs: factor,
+    value), repeat (times), cos_sim (scale), last_seq, first_seq (level, stride), maxid, and the costs: cross_entropy
     (inputs: probabilities, label[, weight]; options: coefficient) and square_error (value, label[, weight]).
     """
 
@@ -100,9 +101,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Evaluator:
+    """classification_error (inputs: scores, label[, weight]; options: top_k)."""
+
     name: str
     kind: str
     inputs: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 from umiak.paddle_v1.attributes import AggregateLevel, BasePoolingType
 from umiak.paddle_v1.building import Builder, Output, current, helper
-from umiak.paddle_v1.graph import Evaluator
+from umiak.paddle_v1.graph import Evaluator, Projection
+from umiak.paddle_v1.mixed import Pending
 
 
 @helper
@@ -78,28 +79,41 @@ def pooling_layer(
 
 @helper
 def last_seq(
-    input: Any, name: str | None = None, agg_level: str = AggregateLevel.EACH_TIMESTEP, layer_attr: Any = None
+    input: Any,
+    name: str | None = None,
+    agg_level: str = AggregateLevel.EACH_TIMESTEP,
+    stride: int = -1,
+    layer_attr: Any = None,
 ) -> Output:
-    return _one_step("last_seq", input, name, agg_level, layer_attr)
+    return _one_step("last_seq", input, name, agg_level, stride, layer_attr)
 
 
 @helper
 def first_seq(
-    input: Any, name: str | None = None, agg_level: str = AggregateLevel.EACH_TIMESTEP, layer_attr: Any = None
+    input: Any,
+    name: str | None = None,
+    agg_level: str = AggregateLevel.EACH_TIMESTEP,
+    stride: int = -1,
+    layer_attr: Any = None,
 ) -> Output:
-    return _one_step("first_seq", input, name, agg_level, layer_attr)
+    return _one_step("first_seq", input, name, agg_level, stride, layer_attr)
 
 
-def _one_step(kind: str, input: Any, name: str | None, agg_level: str, layer_attr: Any) -> Output:
+def _one_step(kind: str, input: Any, name: str | None, agg_level: str, stride: int, layer_attr: Any) -> Output:
     builder = current()
     layer = builder.layer(input)
+    if stride != -1:
+        builder.since_10("stride")
+        builder.size(stride, "stride")
+        if agg_level == AggregateLevel.EACH_SEQUENCE:
+            raise builder.error("stride is for sequences without inner ones; leave out agg_level or stride")
     return builder.add(
         builder.name(name, kind),
         kind,
         layer.size,
         (layer,),
         drop_rate=builder.drop_rate(layer_attr),
-        options={"level": _level(builder, agg_level)},
+        options={"level": _level(builder, agg_level), "stride": stride},
     )
 
 
@@ -152,13 +166,23 @@ def concat_layer(
     input: Any, act: Any = None, name: str | None = None, layer_attr: Any = None, bias_attr: Any = None
 ) -> Output:
     builder = current()
-    inputs = builder.layers_of(input)
-    size, name = sum(layer.size for layer in inputs), builder.name(name, "concat")
+    name = builder.name(name, "concat")
+    given = list(input) if isinstance(input, list | tuple) else [input]
+    projections: tuple[Projection, ...] = ()
+    if given and all(isinstance(each, Pending) for each in given):
+        projections = tuple(
+            each.alone(builder, f"_{name}.w{number}", f"input {number}") for number, each in enumerate(given)
+        )
+        inputs, size = tuple(each.origin for each in given), sum(each.size for each in projections)
+    else:
+        inputs = builder.layers_of(given)
+        size = sum(layer.size for layer in inputs)
     return builder.add(
         name,
-        "concat",
+        "concat2" if projections else "concat",
         size,
         inputs,
+        projections=projections,
         bias=builder.bias(bias_attr, name, size, by_default=False),
         activation=builder.activation(act, "linear"),
         drop_rate=builder.drop_rate(layer_attr),
@@ -259,9 +283,17 @@ def mse_cost(
 
 @helper
 def classification_error_evaluator(
-    input: Any, label: Any, name: str | None = None, weight: Any = None, threshold: float | None = None
+    input: Any,
+    label: Any,
+    name: str | None = None,
+    weight: Any = None,
+    top_k: int | None = None,
+    threshold: float | None = None,
 ) -> None:
     builder = current()
+    if top_k is not None:
+        builder.since_10("top_k")
+        top_k = builder.size(top_k, "top_k")
     if threshold is not None:
         raise builder.error("umiak counts by the largest probability; leave out threshold")
     inputs = [builder.layer(input), builder.layer(label, "label")]
@@ -270,4 +302,5 @@ def classification_error_evaluator(
     name = builder.name(name, "classification_error_evaluator")
     same = sum(known.name.rstrip("_0123456789") == name for known in builder.evaluators)
     name = f"{name}_{same}" if same else name
-    builder.evaluators.append(Evaluator(name, "classification_error", tuple(layer.name for layer in inputs)))
+    names, options = tuple(layer.name for layer in inputs), {} if top_k is None else {"top_k": top_k}
+    builder.evaluators.append(Evaluator(name, "classification_error", names, options))

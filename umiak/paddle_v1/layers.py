@@ -12,7 +12,7 @@ from umiak.errors import InputError
 from umiak.nn.sequence import context, largest, total
 from umiak.nn.sparse import SparseEmbedding
 from umiak.paddle_v1 import lstm_steps
-from umiak.paddle_v1.affine import ACTIVATIONS, FUSED, affine
+from umiak.paddle_v1.affine import ACTIVATIONS, FUSED, OTHERS, affine
 from umiak.paddle_v1.graph import Layer, Projection
 from umiak.paddle_v1.lstm import lstm
 from umiak.paddle_v1.padding import padding
@@ -107,7 +107,7 @@ class Sum(Step):
         if not factors and len(others) == 1 and self.bias is None and self.activation == "linear":
             return Value(others[0], levels)
         out = affine(factors, matrices, others, self.bias, self.activation if self.activation in FUSED else "linear")
-        return Value(out.softmax(1), levels, out) if self.activation == "softmax" else Value(out, levels)
+        return _activated(out, self.activation, levels)
 
     def _matrix(self, term: Term) -> Tensor:
         if not isinstance(term.weight, Tensor):
@@ -161,12 +161,20 @@ class Pool(Step):
 
 
 class End(Pool):
-    """The first or last line of each sequence."""
+    """The first or last line of each sequence; with a stride, of each window of so many lines."""
 
     def __init__(self, layer: Layer, weights: Weights) -> None:
         Step.__init__(self, layer, weights)
         self.inner = layer.options.get("level") == "seq"
         self.last = layer.kind == "last_seq"
+        self.stride = int(layer.options.get("stride", -1))
+
+    def runs(self, value: Value) -> tuple[Tensor, tuple[Tensor, ...]]:
+        if self.stride < 0:
+            return super().runs(value)
+        if len(value.levels) != 1:
+            raise self.error(f"stride is for sequences without inner ones, but {self.uses[0][0]!r} is none of these")
+        return windows(value.levels[0], self.stride, from_the_end=not self.last)
 
     def compute(self, values: list[Any]) -> Value:
         value = values[0]
@@ -223,7 +231,22 @@ class Concat(Step):
     def activated(self, out: Tensor, levels: tuple[Tensor, ...]) -> Value:
         if self.bias is not None or self.activation in FUSED[1:]:
             out = affine((), (), (out,), self.bias, self.activation if self.activation in FUSED else "linear")
-        return Value(out.softmax(1), levels, out) if self.activation == "softmax" else Value(out, levels)
+        return _activated(out, self.activation, levels)
+
+
+class ConcatProjections(Sum):
+    """Projections side by side."""
+
+    def compute(self, values: list[Any]) -> Value:
+        levels = self.together(values)
+        parts = [self._part(term, value) for term, value in zip(self.terms, values, strict=True)]
+        fused = self.activation if self.activation in FUSED else "linear"
+        return _activated(affine((), (), (torch.cat(parts, 1),), self.bias, fused), self.activation, levels)
+
+    def _part(self, term: Term, value: Any) -> Tensor:
+        if isinstance(value, Sparse) or term.projection.kind not in ("full_matrix", "trans_full_matrix"):
+            return self._other(term, value)
+        return affine((value.data,), (self._matrix(term),), (), None, "linear")
 
 
 class AddTo(Concat):
@@ -233,6 +256,33 @@ class AddTo(Concat):
         for part in rest:
             first = first + part
         return self.activated(first, levels)
+
+
+class SlopeIntercept(Step):
+    def __init__(self, layer: Layer, weights: Weights) -> None:
+        super().__init__(layer, weights)
+        self.slope, self.intercept = layer.options["slope"], layer.options["intercept"]
+
+    def compute(self, values: list[Any]) -> Value:
+        return Value(self.dense(values[0], self.uses[0][0]) * self.slope + self.intercept, values[0].levels)
+
+
+class Scaling(Step):
+    """Each line of the second input times the number in the same line of the first."""
+
+    def compute(self, values: list[Any]) -> Value:
+        levels = self.together(values)
+        factor, data = (self.dense(value, name) for value, (name, _) in zip(values, self.uses, strict=True))
+        return Value(data * factor, levels)
+
+
+class Repeat(Step):
+    def __init__(self, layer: Layer, weights: Weights) -> None:
+        super().__init__(layer, weights)
+        self.times = layer.options["times"]
+
+    def compute(self, values: list[Any]) -> Value:
+        return Value(self.dense(values[0], self.uses[0][0]).repeat(1, self.times), values[0].levels)
 
 
 class CosSim(Step):
@@ -262,7 +312,11 @@ LAYERS: dict[str, type[Step]] = {
     "pool": Pool,
     "lstmemory": LSTM,
     "concat": Concat,
+    "concat2": ConcatProjections,
     "addto": AddTo,
+    "slope_intercept": SlopeIntercept,
+    "scaling": Scaling,
+    "repeat": Repeat,
     "cos_sim": CosSim,
     "last_seq": End,
     "first_seq": End,
@@ -270,9 +324,30 @@ LAYERS: dict[str, type[Step]] = {
 }
 
 
+def windows(offsets: Tensor, stride: int, from_the_end: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Sequences cut into windows, and the sequences of these. A shorter window is the last, or the first `from_the_end`."""
+    counts = (offsets.diff() + stride - 1).div(stride, rounding_mode="floor")
+    sequences = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    number = torch.arange(int(sequences[-1])) - sequences[:-1].repeat_interleave(counts)
+    begins = offsets[:-1].repeat_interleave(counts)
+    if from_the_end:
+        cut = offsets[1:].repeat_interleave(counts) - (counts.repeat_interleave(counts) - number) * stride
+        starts = torch.maximum(begins, cut)
+    else:
+        starts = begins + number * stride
+    return torch.cat([starts, offsets[-1:]]), (sequences,)
+
+
 def _drop(data: Tensor, rate: float, training: bool) -> Tensor:
     """As in 2016: nothing is scaled up in training, everything is scaled down outside it."""
     return data * torch.empty_like(data).bernoulli_(1 - rate) if training else data * (1 - rate)
+
+
+def _activated(out: Tensor, activation: str, levels: tuple[Tensor, ...]) -> Value:
+    """What is left to do after the activations that affine() computes."""
+    if activation in FUSED:
+        return Value(out, levels)
+    return Value(OTHERS[activation](out), levels, out if activation == "softmax" else None)
 
 
 def _rows(weight: Weight | None, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,12 @@ class Pending:
     ) -> None:
         self.origin, self.size, self.finish = origin, size, finish
 
+    def alone(self, builder: Builder, name: str, what: str) -> Projection:
+        """The projection in a layer that puts several side by side; `name` is its parameter's."""
+        if not self.size:
+            raise builder.error(f"{what}, a projection of {self.origin!r}, must say its own size here")
+        return self.finish(builder, self.size, name)
+
 
 class Mixed(Output):
     """A mixed layer: `with mixed_layer(size=…) as m: m += projection`, or finished at once from a list."""
@@ -40,8 +46,6 @@ class Mixed(Output):
         self._pending.append(projection)
         self.parents = (*self.parents, projection.origin)
         return self
-
-    __add__ = __iadd__
 
     def __enter__(self) -> Mixed:
         return self

@@ -13,6 +13,7 @@ TYPES = {
     "cos_sim": "cos",
     "last_seq": "seqlastins",
     "first_seq": "seqlastins",
+    "repeat": "featmap_expand",
     "cross_entropy": "multi-class-cross-entropy",
 }
 """Of layers whose kind (graph.py) is not what v1 calls their type."""
@@ -60,7 +61,15 @@ def model_config(graph: Graph) -> Message:
         *(("parameters", _parameter(parameter, parameter.name in recurrent)) for parameter in parameters),
         *ends,
         *(
-            ("evaluators", [("name", each.name), ("type", each.kind), *(("input_layers", n) for n in each.inputs)])
+            (
+                "evaluators",
+                [
+                    ("name", each.name),
+                    ("type", each.kind),
+                    *(("input_layers", n) for n in each.inputs),
+                    *each.options.items(),
+                ],
+            )
             for each in graph.evaluators
         ),
         ("sub_models", root),
@@ -80,6 +89,8 @@ def _layer(layer: Layer, graph: Graph) -> Message:
         fields.append(("inputs", one))
     if layer.bias:
         fields.append(("bias_parameter_name", layer.bias))
+    if layer.kind == "repeat":
+        fields.append(("num_filters", options["times"]))
     if layer.drop_rate:
         fields.append(("drop_rate", layer.drop_rate))
     match layer.kind:
@@ -92,11 +103,13 @@ def _layer(layer: Layer, graph: Graph) -> Message:
         case "pool":
             fields += [("average_strategy", STRATEGIES[options["how"]])] if options["how"] in STRATEGIES else []
             fields.append(("trans_type", options["level"]))
+        case "slope_intercept":
+            fields += [("slope", options["slope"]), ("intercept", options["intercept"])]
         case "cos_sim":
             fields.append(("cos_scale", options["scale"]))
         case "last_seq" | "first_seq":
             fields += [("select_first", True)] if layer.kind == "first_seq" else []
-            fields += [("trans_type", options["level"]), ("seq_pool_stride", -1)]
+            fields += [("trans_type", options["level"]), ("seq_pool_stride", options.get("stride", -1))]
     return fields
 
 

@@ -31,6 +31,7 @@ _OURS = {
     "paddle.trainer.config_parser": "umiak.paddle_v1.names",
     _HELPERS: "umiak.paddle_v1.names",
     **{f"{_HELPERS}.{part}": "umiak.paddle_v1.names" for part in _PARTS},
+    **{f"{_HELPERS}.{part}": "umiak.paddle_v1.arithmetic" for part in ("layer_math", "math")},
 }
 
 
@@ -141,8 +142,12 @@ class Modules:
             return self._paddle(name)
         if (local := self._local(name)) is not None:
             return local
-        if name in ("pickle", "cPickle"):
+        if name in ("pickle", "cPickle", "six.moves.cPickle"):
             module: ModuleType | None = py2pickle.pickling(self._class)
+        elif name in ("six", "six.moves"):
+            ours = {"moves": "six.moves"} if name == "six" else {"cPickle": "cPickle"}
+            names = {attribute: self._find(each) for attribute, each in ours.items()}
+            module = py2modules.OldModule(name, importlib.import_module(name), names)
         else:
             module = py2modules.find(name)
         self._loaded[name] = module or importlib.import_module(name)
@@ -174,7 +179,7 @@ class Modules:
     def _paddle(self, name: str) -> ModuleType:
         if name not in _OURS:
             file, line = self.where()
-            raise InputError(
+            raise py2.Located(
                 f"{file}:{line}: umiak has no {name}; it has {_HELPERS} and paddle.trainer.PyDataProvider2"
             )
         ours = _OURS[name]

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
+from umiak.paddle_v1 import arithmetic
+from umiak.paddle_v1.arithmetic import repeat_layer, scaling_layer, slope_intercept_layer
 from umiak.paddle_v1.attributes import (
+    AbsActivation,
     AggregateLevel,
     AvgPooling,
     BaseActivation,
     BasePoolingType,
+    ExpActivation,
     ExtraLayerAttribute,
     LinearActivation,
+    LogActivation,
     MaxPooling,
     ParameterAttribute,
     ReluActivation,
     SigmoidActivation,
     SoftmaxActivation,
+    SquareActivation,
     SumPooling,
     TanhActivation,
 )
@@ -64,6 +71,7 @@ from umiak.paddle_v1.optimisation import (
 )
 
 _HERE: dict[str, Any] = {
+    "AbsActivation": AbsActivation,
     "AdaDeltaOptimizer": AdaDeltaOptimizer,
     "AdaGradOptimizer": AdaGradOptimizer,
     "AdamOptimizer": AdamOptimizer,
@@ -75,12 +83,14 @@ _HERE: dict[str, Any] = {
     "BaseRegularization": BaseRegularization,
     "BaseSGDOptimizer": BaseSGDOptimizer,
     "DecayedAdaGradOptimizer": DecayedAdaGradOptimizer,
+    "ExpActivation": ExpActivation,
     "ExtraAttr": ExtraLayerAttribute,
     "ExtraLayerAttribute": ExtraLayerAttribute,
     "IdentityActivation": LinearActivation,
     "L2Regularization": L2Regularization,
     "LayerOutput": Output,
     "LinearActivation": LinearActivation,
+    "LogActivation": LogActivation,
     "MaxPooling": MaxPooling,
     "MomentumOptimizer": MomentumOptimizer,
     "Optimizer": BaseSGDOptimizer,
@@ -90,6 +100,7 @@ _HERE: dict[str, Any] = {
     "ReluActivation": ReluActivation,
     "SigmoidActivation": SigmoidActivation,
     "SoftmaxActivation": SoftmaxActivation,
+    "SquareActivation": SquareActivation,
     "SumPooling": SumPooling,
     "TanhActivation": TanhActivation,
     "addto_layer": addto_layer,
@@ -111,6 +122,7 @@ _HERE: dict[str, Any] = {
     "identity_projection": identity_projection,
     "inputs": inputs,
     "last_seq": last_seq,
+    "layer_math": SimpleNamespace(**arithmetic.NAMES),
     "logger": logging.getLogger("paddle"),
     "lstmemory": lstmemory,
     "maxid_layer": maxid_layer,
@@ -119,10 +131,13 @@ _HERE: dict[str, Any] = {
     "outputs": outputs,
     "pooling_layer": pooling_layer,
     "regression_cost": mse_cost,
+    "repeat_layer": repeat_layer,
+    "scaling_layer": scaling_layer,
     "scaling_projection": scaling_projection,
     "sequence_conv_pool": sequence_conv_pool,
     "settings": settings,
     "simple_lstm": simple_lstm,
+    "slope_intercept_layer": slope_intercept_layer,
     "table_projection": table_projection,
     "text_conv_pool": sequence_conv_pool,
     "trans_full_matrix_projection": trans_full_matrix_projection,
@@ -130,8 +145,8 @@ _HERE: dict[str, Any] = {
 
 # The rest of the language of 0.9 and 0.10, and of its low level that configs also saw.
 _ELSEWHERE = """
-AbsActivation BRelu BReluActivation ExpActivation LogActivation STanhActivation SequenceSoftmaxActivation
-SoftReluActivation SquareActivation ReciprocalActivation SqrtActivation CudnnAvgPooling CudnnMaxPooling SquareRootNPooling
+BRelu BReluActivation STanhActivation SequenceSoftmaxActivation
+SoftReluActivation ReciprocalActivation SqrtActivation CudnnAvgPooling CudnnMaxPooling SquareRootNPooling
 BaseGeneratedInput BeamInput ExpandLevel GeneratedInput HookAttr HookAttribute LayerType ModelAverage StaticInput
 SubsequenceInput auc_evaluator batch_norm_layer beam_search bidirectional_gru bilinear_interp_layer block_expand_layer
 chunk_evaluator classification_error_printer_evaluator clip_layer column_sum_evaluator conv_operator conv_projection
@@ -141,14 +156,14 @@ detection_map_evaluator detection_output_layer dotmul_operator eos_layer evaluat
 get_output_layer gradient_printer_evaluator gru_group gru_step_layer gru_step_naive_layer gru_unit grumemory hsigmoid
 huber_cost huber_classification_cost huber_regression_cost img_cmrnorm_layer img_conv3d_layer img_conv_bn_pool
 img_conv_group img_conv_layer img_pool3d_layer img_pool_layer img_separable_conv interpolation_layer
-kmax_sequence_score_layer lambda_cost layer_math layer_support linear_comb_layer lstm_step_layer lstmemory_group
+kmax_sequence_score_layer lambda_cost layer_support linear_comb_layer lstm_step_layer lstmemory_group
 lstmemory_unit maxframe_printer_evaluator maxid_printer_evaluator maxout_layer memory multi_binary_label_cross_entropy
 multibox_loss_layer multi_head_attention multiplex_layer nce_layer out_prod_layer pad_layer pnpair_evaluator power_layer
 precision_recall_evaluator prelu_layer print_layer printer_layer priorbox_layer rank_cost recurrent_group recurrent_layer
-repeat_layer resize_layer roi_pool_layer rotate_layer row_conv_layer row_l2_norm_layer sampling_id_layer
-scale_shift_layer scaling_layer selective_fc_layer seq_concat_layer seq_reshape_layer seq_slice_layer
+resize_layer roi_pool_layer rotate_layer row_conv_layer row_l2_norm_layer sampling_id_layer
+scale_shift_layer selective_fc_layer seq_concat_layer seq_reshape_layer seq_slice_layer
 seqtext_printer_evaluator sequence_softmax simple_attention simple_gru simple_gru2 simple_img_conv_pool slice_projection
-slope_intercept_layer small_vgg smooth_l1_cost spp_layer sub_nested_seq_layer sub_seq_layer sum_cost sum_evaluator
+small_vgg smooth_l1_cost spp_layer sub_nested_seq_layer sub_seq_layer sum_cost sum_evaluator
 sum_to_one_norm_layer switch_order_layer tensor_layer trans_layer value_printer_evaluator vgg_16_network warp_ctc_layer
 Bias Data DataLayer Evaluator FullMatrixProjection HasInputsSet Import Inputs Layer Memory MixedLayer Outputs PyData
 RecurrentLayerGroupBegin RecurrentLayerGroupEnd Settings SimpleData TableProjection TestData TrainData default_decay_rate
