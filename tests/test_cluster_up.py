@@ -11,18 +11,15 @@ from pathlib import Path
 import botocore.session
 import pytest
 import yaml
-from moto.iam.models import iam_backends
 
 from tests.cluster_life import Killed, Life, everything_goes, life
 from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.operations import Break
-from tests.fake_aws.people import ACCOUNT, Person
-from umiak.cluster import boundary, difference, policy, states, template
+from umiak.cluster import difference, states, template
 from umiak.launch.kube import kubeconfig
 from umiak.spec.cluster import ClusterSpec
-from umiak.spec.yamlfile import to_yaml
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
 __all__ = ["life"]
@@ -374,54 +371,3 @@ def test_difference_names_the_place_and_both_values() -> None:
     gone = {"Resources": {"Vpc": old["Resources"]["Vpc"]}}
     assert {change.action for change in difference.changes(old, gone)} == {"remove"}
     assert {change.action for change in difference.changes(gone, old)} == {"add"}
-
-
-def deployer(life: Life, spec: ClusterSpec) -> Person:
-    """Somebody who holds the printed policies and nothing else, from now on."""
-    built = policy.documents(spec, template.types(template.build(spec)))
-    person = life.aws.people.user("Deployer", *(json.loads(policy.text(items)) for items in built.values()))
-    for name, value in person.environment.items():
-        life.patch.setenv(name, value)
-    return person
-
-
-def test_who_holds_only_the_printed_policies_is_told_of_the_boundary_and_then_goes_all_the_way(life: Life) -> None:
-    deployer(life, everything_goes())
-    assert life.up() == 2
-    assert "may not do iam:CreatePolicy; nothing was created" in life.output
-    assert "aws iam create-policy --policy-name paddle-us-west-2-boundary" in life.output
-    life.assert_nothing_left()
-    life.aws.client("iam").create_policy(
-        PolicyName="paddle-us-west-2-boundary", PolicyDocument=boundary.text(everything_goes())
-    )
-    assert life.up() == 0, life.output
-    life.assert_up()
-    life.write(nodes(1))
-    assert life.up() == 0, life.output
-    assert life.destroy() == 0, life.output
-    assert "kept: policy paddle-us-west-2-boundary, which an administrator made" in life.output
-    assert life.aws.client("iam").get_policy(PolicyArn=f"arn:aws:iam::{ACCOUNT}:policy/paddle-us-west-2-boundary")
-    life.assert_nothing_left()
-
-
-def test_boundary_survives_a_kill_and_a_lost_answer_and_goes_with_the_cluster(life: Life) -> None:
-    life.aws.fail("iam", "CreatePolicy", LOST_AFTER, 1)
-    assert life.up() == 0, life.output
-    assert "created policy paddle-us-west-2-boundary" in life.output
-    for role in iam_backends[ACCOUNT]["aws"].roles.values():
-        assert role.permissions_boundary_arn.endswith(":policy/paddle-us-west-2-boundary")
-    life.aws.fail("iam", "DeletePolicy", LOST, 100)
-    assert life.destroy() == 75
-    life.aws.faults.clear()
-    assert life.destroy() == 0, life.output
-    assert "removed policy paddle-us-west-2-boundary" in life.output
-    life.assert_nothing_left()
-
-
-def test_roles_of_a_cluster_made_without_a_boundary_get_it(life: Life) -> None:
-    old = template.build(everything_goes())
-    for resource in old["Resources"].values():
-        resource["Properties"].pop("PermissionsBoundary", None)
-    assert life.aws.deploy("paddle", to_yaml(old)) == "CREATE_COMPLETE"
-    assert life.up() == 0, life.output
-    assert all(role.permissions_boundary_arn for role in iam_backends[ACCOUNT]["aws"].roles.values())
