@@ -81,12 +81,16 @@ def layers(target: Target, directory: Path, store: Store) -> list[Layer]:
         return list(pool.map(lambda group: store.write(entries(target, directory, group[1]), group[0]), groups.items()))
 
 
+def can_compile(target: Target) -> bool:
+    return sys.version_info[:2] == (3, target.minor)
+
+
 def compile_all(target: Target, directory: Path, place: str) -> bool:
     """Bytecode beside every file, as the image's Python would write it; False if this Python is another version.
 
     It is looked up without a comparison of times, which are not those of the build.
     """
-    if sys.version_info[:2] != (3, target.minor):
+    if not can_compile(target):
         return False
     words = [sys.executable, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
     words += ["-s", str(directory), "-p", f"/{place}", str(directory)]

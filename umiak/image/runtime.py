@@ -29,8 +29,9 @@ Say = Callable[[str], None]
 
 def build(base: Base, target: Target, torch: Torch, store: Store, say: Say) -> list[Layer]:
     lock = packages.LOCK.read_text()
-    inputs = [FORMAT, target.architecture, target.minor, lock, torch.source, torch.sha256]
-    large, thin = key("packages", *inputs), key("umiak", *inputs, _digest(), base.directory, base.accounts)
+    inputs = [FORMAT, target.architecture, target.minor, lock, torch.source, torch.sha256, packages.can_compile(target)]
+    own = [_digest(), base.directory, base.accounts, kernels.is_possible(target)]
+    large, thin = key("packages", *inputs), key("umiak", *inputs, *own)
     with tempfile.TemporaryDirectory(dir=store.root, prefix="build-") as work:
         installed = _Installed(target, lock, torch, Path(work) / "packages", say)
 
