@@ -69,7 +69,6 @@ UNUSED = {
         "elasticfilesystem:DeleteReplicationConfiguration",
         "elasticfilesystem:DeleteTags",
         "elasticfilesystem:PutBackupPolicy",
-        "elasticfilesystem:PutFileSystemPolicy",
         "elasticfilesystem:PutLifecycleConfiguration",
         "elasticfilesystem:UpdateFileSystemProtection",
         "iam:PassRole",

@@ -181,7 +181,7 @@ def test_of_several_the_last_cluster_s_is_offered() -> None:
 
 
 def test_template_that_uses_existing_data_declares_none(life: Life) -> None:
-    spec = replace(keeping(), existing=Existing("fs-01234567", "my-bucket", "my-images"))
+    spec = replace(keeping(), existing=Existing(volume="fs-01234567", bucket="my-bucket", images="my-images"))
     built = template.build(
         replace(spec, kms_key_arn=f"arn:aws:kms:{REGION}:{ACCOUNT}:key/" + "1234abcd-12ab-34cd-56ef-" + 12 * "0")
     )

@@ -269,7 +269,10 @@ def test_roles_trust_one_service_each_and_have_only_what_their_job_needs() -> No
     (inline,) = roles["DataRole"]["Policies"]
     actions = [_flat(statement["Action"]) for statement in inline["PolicyDocument"]["Statement"]]
     assert actions == [["s3:ListBucket"], ["s3:GetObject"], ["kms:Decrypt"]]
-    assert not any("Policies" in role for title, role in roles.items() if title != "DataRole")
+    (mount,) = roles["NodeRole"]["Policies"]
+    (statement,) = mount["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]
+    assert not any("Policies" in role for title, role in roles.items() if title not in ("DataRole", "NodeRole"))
 
 
 def test_way_in_to_a_private_api_server_has_no_key_no_port_and_no_old_metadata() -> None:
@@ -446,17 +449,10 @@ def test_what_holds_data_is_kept_or_deleted_as_asked() -> None:
         assert the_only(built, "AWS::ECR::Repository")["EmptyOnDelete"] is (given.destroy.images == "delete"), name
 
 
-def test_pods_of_any_user_share_one_tree() -> None:
-    for name, _, access in every_with("AWS::EFS::AccessPoint"):
-        assert access["PosixUser"] == {"Uid": "0", "Gid": "0"}, name
-        assert access["RootDirectory"] == {"Path": "/"}, name
-    for name, _, volume in every_with("AWS::EFS::FileSystem"):
-        assert volume["ThroughputMode"] == "elastic", name
-
-
 def test_manifests_bind_the_claim_to_the_volume_of_the_stack() -> None:
     volume, claim, account = yaml.safe_load_all(manifests.text("fs-1::fsap-1"))
     assert volume["spec"]["csi"] == {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1::fsap-1"}
+    assert volume["spec"]["mountOptions"] == ["tls", "iam"]
     assert volume["metadata"]["name"] == claim["metadata"]["name"] == claim["spec"]["volumeName"] == "efsvol"
     assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadWriteMany"]
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"

@@ -93,6 +93,9 @@ def _file_system(make: Maker, p: Properties) -> Result:
     made = make.client("efs").create_file_system(
         CreationToken=make.name, Tags=p.plain("FileSystemTags"), **{name: p.take(name) for name in names}
     )
+    if "FileSystemPolicy" in p.values:
+        policy = json.dumps(p.plain("FileSystemPolicy"))
+        make.client("efs").put_file_system_policy(FileSystemId=made["FileSystemId"], Policy=policy)
     return made["FileSystemId"], {"Arn": made["FileSystemArn"]}
 
 
@@ -104,14 +107,19 @@ def _mount_target(make: Maker, p: Properties) -> Result:
 
 def _access_point(make: Maker, p: Properties) -> Result:
     user = {name: int(value) for name, value in p.plain("PosixUser").items()}
+    root = p.plain("RootDirectory")
+    if "CreationInfo" in root:
+        info = root["CreationInfo"]
+        owner = {name: int(info[name]) for name in ("OwnerUid", "OwnerGid")}
+        root = root | {"CreationInfo": owner | {"Permissions": info["Permissions"]}}
     made = make.client("efs").create_access_point(
         ClientToken=make.name[:64],
         FileSystemId=p.take("FileSystemId"),
         PosixUser=user,
-        RootDirectory=p.plain("RootDirectory"),
+        RootDirectory=root,
         Tags=p.plain("AccessPointTags"),
     )
-    return made["AccessPointId"], {}
+    return made["AccessPointId"], {"Arn": made["AccessPointArn"]}
 
 
 MAKERS: dict[str, Callable[[Maker, Properties], Result]] = {

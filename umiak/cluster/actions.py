@@ -87,6 +87,7 @@ CHANGES: dict[tuple[str, str], str] = {
     ("ec2", "DeleteVolume"): "ec2:DeleteVolume",
     ("ecr", "DeleteRepository"): "ecr:DeleteRepository",
     ("efs", "DeleteFileSystem"): "elasticfilesystem:DeleteFileSystem",
+    ("efs", "PutFileSystemPolicy"): "elasticfilesystem:PutFileSystemPolicy",
     ("efs", "DeleteMountTarget"): "elasticfilesystem:DeleteMountTarget",
     ("eks", "DeleteNodegroup"): "eks:DeleteNodegroup",
     ("eks", "UpdateAddon"): "eks:UpdateAddon",
@@ -202,7 +203,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     "AWS::EFS::FileSystem": _actions(
         elasticfilesystem="CreateFileSystem DeleteFileSystem DescribeBackupPolicy DescribeFileSystemPolicy "
         "DescribeFileSystems DescribeLifecycleConfiguration DescribeReplicationConfigurations ListTagsForResource "
-        "TagResource UntagResource UpdateFileSystem",
+        "PutFileSystemPolicy TagResource UntagResource UpdateFileSystem",
         iam="CreateServiceLinkedRole",
         kms="CreateGrant DescribeKey GenerateDataKeyWithoutPlaintext",
     ),

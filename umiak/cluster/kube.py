@@ -72,10 +72,10 @@ def _explained(error: UmiakError, private: bool) -> UmiakError:
     return error
 
 
-def apply(api: Api, handle: str) -> list[str]:
+def apply(api: Api, handle: str, old_volume: bool = False) -> list[str]:
     """Create what is missing of the volume's objects; their names."""
     made = []
-    for body in manifests.build(handle):
+    for body in manifests.build(handle, old_volume):
         meta = body["metadata"]
         where = _PATHS[body["kind"]].format(namespace=meta.get("namespace"))
         found = api.find(f"{where}/{meta['name']}")

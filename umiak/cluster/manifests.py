@@ -13,8 +13,10 @@ HANDLE = "${VolumeHandle}"
 DRIVER = "efs.csi.aws.com"
 
 
-def build(handle: str = HANDLE) -> list[dict[str, Any]]:
+def build(handle: str = HANDLE, old_volume: bool = False) -> list[dict[str, Any]]:
     """PersistentVolume, PersistentVolumeClaim and ServiceAccount; the sizes are the tutorial's, EFS itself has none."""
+    # The file system lets in only who comes with TLS and IAM; one of umiak 0.1.0 knows no IAM.
+    options = {} if old_volume else {"mountOptions": ["tls", "iam"]}
     return [
         {
             "apiVersion": "v1",
@@ -29,6 +31,7 @@ def build(handle: str = HANDLE) -> list[dict[str, Any]]:
                 "storageClassName": "",
                 "claimRef": {"namespace": DATA_NAMESPACE, "name": VOLUME},
                 "csi": {"driver": DRIVER, "volumeHandle": handle},
+                **options,
             },
         },
         {

@@ -162,6 +162,7 @@ _PLACES = {
     "eks:ListClusters": "Look",
     "elasticfilesystem:CreateFileSystem": "New",
     "elasticfilesystem:DeleteFileSystem": "EfsOwn",
+    "elasticfilesystem:PutFileSystemPolicy": "EfsOwn",
     "elasticfilesystem:DeleteAccessPoint": "EfsOwn",
     "elasticfilesystem:UntagResource": "EfsOwn",
     "iam:AddRoleToInstanceProfile": "Profile",

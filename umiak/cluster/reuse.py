@@ -8,7 +8,7 @@ from umiak.cluster import belongings, ownership, stacks
 from umiak.cluster.aws import Aws
 from umiak.cluster.belongings import Thing
 from umiak.cluster.checks.account import caller
-from umiak.spec.cluster import ClusterSpec, Existing, partition
+from umiak.spec.cluster import USER_TAG, ClusterSpec, Existing, partition
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,17 @@ def choose(things: list[Thing]) -> Kept:
     return Kept(tuple(things), one("file system"), one("bucket"), one("image repository"), one("key"))
 
 
-def adopted(spec: ClusterSpec, kept: Kept, account: str) -> ClusterSpec:
+def adopted(spec: ClusterSpec, kept: Kept, account: str, as_root: bool = False) -> ClusterSpec:
     """The same cluster, with what was kept in the place of new ones."""
     root = f"arn:{partition(spec.region)}:kms:{spec.region}:{account}"
     key = f"{root}:key/{kept.key}" if kept.key else None
-    existing = Existing(volume=kept.volume, bucket=kept.bucket, images=kept.images)
+    existing = Existing(volume=kept.volume, bucket=kept.bucket, images=kept.images, written_as_root=as_root)
     return replace(spec, existing=existing, kms_key_arn=spec.kms_key_arn or key)
 
 
 def adopt(aws: Aws, spec: ClusterSpec, kept: Kept) -> ClusterSpec:
-    return adopted(spec, kept, caller(aws).account)
+    as_root = False
+    if kept.volume:
+        volume = aws.call("efs", "DescribeFileSystems", FileSystemId=kept.volume)["FileSystems"][0]
+        as_root = not any(tag["Key"] == USER_TAG for tag in volume.get("Tags", []))
+    return adopted(spec, kept, caller(aws).account, as_root)

@@ -6,6 +6,7 @@ What to do next is read from the stack's status (`states`), never from memory, s
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
@@ -37,12 +38,17 @@ from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Outcome, Stack
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
+from umiak.cluster.template import storage
 from umiak.cluster.template.roles import boundary_name
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 
 # A new one in the place of these loses data, or cannot be made beside the old.
 PRECIOUS = {"Bucket", "Cluster", "Images", "Key", "Volume", "Vpc"}
+OLD_VOLUME = (
+    "the volume was made by umiak 0.1.0: pods write on it as root, and any pod can mount all of it. It stays so while this "
+    "cluster lives; to close it, destroy the cluster (the volume is kept) and run `umiak cluster up --reuse`"
+)
 # More steps than any way through the table has.
 STEPS = 12
 
@@ -112,12 +118,19 @@ class Up:
     def _create(self, stack: Stack | None) -> None:
         name, body = self.spec.name, template.text(self.spec)
         self._bound()
+        self._guard_volume()
         stacks.plan(self.aws, name, body, {"AdminArn": self._admin()}, new=True)
         after = stacks.execute(self.aws, name)
         found = stacks.find(self.aws, name)
         if found is None:
             raise UmiakError(f"the stack {name} vanished while it was created; run this again")
         self._watched(found.id, after)
+
+    def _guard_volume(self) -> None:
+        """A volume that exists is not the stack's, which therefore cannot give it the policy of a new one."""
+        if name := self.spec.existing.volume:
+            policy = json.dumps(storage.volume_policy(self.spec.existing.written_as_root))
+            self.aws.call("efs", "PutFileSystemPolicy", FileSystemId=name, Policy=policy)
 
     def _bound(self) -> None:
         """The roles cannot be made without their boundary; nothing is billed before it is there."""
@@ -211,8 +224,12 @@ class Up:
 
     def _compare(self, stack: Stack) -> bool:
         """Bring a whole stack to what cluster.yaml says; False when the answer was no."""
-        wanted = template.build(self.spec)
-        changes = difference.changes(stacks.template(self.aws, stack), wanted)
+        deployed = stacks.template(self.aws, stack)
+        old_volume = template.has_old_volume(deployed)
+        if old_volume:
+            self.talk.say(OLD_VOLUME)
+        wanted = template.build(self.spec, old_volume)
+        changes = difference.changes(deployed, wanted)
         if not changes:
             self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
             return True
@@ -223,7 +240,8 @@ class Up:
         if self.spec.kubernetes.admin_arn:
             parameters["AdminArn"] = self.spec.kubernetes.admin_arn
         self._bound()
-        planned = stacks.plan(self.aws, stack.name, template.text(self.spec), parameters, new=False)
+        self._guard_volume()
+        planned = stacks.plan(self.aws, stack.name, template.text(self.spec, old_volume), parameters, new=False)
         if planned is None:
             self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
             return True
@@ -278,7 +296,8 @@ class Up:
                 for issue in live.node_group(self.aws, spec, stack.id).issues:
                     say(f"EKS says about the nodes: {issue}")
                 raise
-        for made in kube.apply(api, stack.outputs["VolumeHandle"]):
+        old_volume = template.has_old_volume(stacks.template(self.aws, stack))
+        for made in kube.apply(api, stack.outputs["VolumeHandle"], old_volume):
             say(f"created {made}")
 
 
@@ -305,4 +324,5 @@ def differences(aws: Aws, spec: ClusterSpec) -> list[Change] | None:
     destroy.refuse_foreign(spec, stack)
     if stack is None or stack.status == "REVIEW_IN_PROGRESS":
         return None
-    return difference.changes(stacks.template(aws, stack), template.build(spec))
+    deployed = stacks.template(aws, stack)
+    return difference.changes(deployed, template.build(spec, template.has_old_volume(deployed)))

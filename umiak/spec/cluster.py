@@ -16,6 +16,8 @@ MOST_INSTANCE_TYPES = 20
 TAG = "umiak:cluster"
 # On what holds data: the id of the stack that made it. A name is used again, an id never.
 STACK_TAG = "umiak:stack"
+# On a volume: the user that all pods are on it. One without was written as root, by umiak 0.1.0.
+USER_TAG = "umiak:user"
 
 Fate = Literal["keep", "delete"]
 Nat = Literal["single", "per-zone", "none"]
@@ -216,6 +218,10 @@ class Existing:
             "Bucket (S3), by its name.",
             _matching(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "must be the name of a bucket, without s3://"),
         ),
+    )
+    written_as_root: bool = field(
+        default=False,
+        metadata=about("The volume was written by umiak 0.1.0, whose pods wrote as root: they continue to."),
     )
     images: str | None = field(
         default=None,

@@ -18,12 +18,12 @@ INLINE_LIMIT = 51_200
 FORMAT = 1
 
 
-def build(spec: ClusterSpec) -> dict[str, Any]:
-    """The template as plain data."""
+def build(spec: ClusterSpec, old_volume: bool = False) -> dict[str, Any]:
+    """The template as plain data. `old_volume`: for a stack whose volume umiak 0.1.0 made."""
     template = Template(Description=f"umiak cluster {spec.name}: EKS, EFS, S3, ECR and KMS for distributed training")
     template.set_version("2010-09-09")
     template.set_metadata({"Umiak": {"Cluster": spec.name, "Format": FORMAT}})
-    parts = Parts(spec, template)
+    parts = Parts(spec, template, old_volume)
     default = {"Default": spec.kubernetes.admin_arn} if spec.kubernetes.admin_arn else {}
     template.add_parameter(
         Parameter(
@@ -61,6 +61,12 @@ def _in_reading_order(template: dict[str, Any]) -> dict[str, Any]:
     return {key: template[key] for key in top} | {"Resources": resources}
 
 
-def text(spec: ClusterSpec) -> str:
+def text(spec: ClusterSpec, old_volume: bool = False) -> str:
     """The template as a user sees it and CloudFormation gets it."""
-    return to_yaml(build(spec))
+    return to_yaml(build(spec, old_volume))
+
+
+def has_old_volume(built: Mapping[str, Any]) -> bool:
+    """Whether a template's pods mount the volume as umiak 0.1.0 had it: all of it, as root, without IAM."""
+    resources = built["Resources"]
+    return "Volume" in resources and "FileSystemPolicy" not in resources["Volume"]["Properties"]

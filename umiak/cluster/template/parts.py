@@ -14,6 +14,8 @@ from umiak.spec.cluster import STACK_TAG, TAG, ClusterSpec
 class Parts:
     spec: ClusterSpec
     template: Template
+    # The stack was made by umiak 0.1.0: its volume stays as it is, or pods that use it now would lose it.
+    old_volume: bool = False
     outputs: dict[str, tuple[Any, str]] = field(default_factory=dict)
 
     def add(self, resource: Any) -> Any:
@@ -23,12 +25,12 @@ class Parts:
         """Tags by which a resource is known as ours, whoever deployed the template."""
         return Tags({TAG: self.spec.name, "Name": f"{self.spec.name}-{part}"} | extra)
 
-    def data_tags(self, part: str) -> Tags:
+    def data_tags(self, part: str, **extra: str) -> Tags:
         """And by which what holds data is known as this stack's, not of an earlier one with the same name.
 
         Not on everything: a launch template with other tags is a new one, and new nodes.
         """
-        return Tags({STACK_TAG: Ref("AWS::StackId")}) + self.tags(part)
+        return Tags({STACK_TAG: Ref("AWS::StackId")}) + self.tags(part, **extra)
 
     def keep_or_delete(self, resource: AWSObject, fate: str) -> Any:
         """On removal and on replacement alike: a kept resource is never deleted by surprise. Only when the creation of the

@@ -8,7 +8,7 @@ from typing import Any
 from troposphere import Sub, iam
 
 from umiak.cluster.template.parts import Parts, document, explain, statement
-from umiak.cluster.template.storage import StorageParts
+from umiak.cluster.template.storage import MOUNT, ROOT, WRITE, StorageParts
 from umiak.spec.cluster import ClusterSpec, ec2_service
 
 # What the roles are for, as their names say it.
@@ -62,9 +62,21 @@ def add(parts: Parts, stores: StorageParts) -> RoleParts:
         ),
     )
     spec, pods = parts.spec, "pods.eks.amazonaws.com"
+    # The EFS driver mounts as the node: its pods use the node's network, so they reach the node's credentials, others do not.
+    mount = document(
+        statement(
+            "MountVolume",
+            "Allow",
+            [MOUNT, WRITE, *([ROOT] if parts.spec.existing.written_as_root else [])],
+            stores.volume_arn,
+            Condition={"StringEquals": {"elasticfilesystem:AccessPointArn": stores.access_arn}},
+        )
+    )
     return RoleParts(
         cluster=_role(parts, "ClusterRole", "cluster", "eks.amazonaws.com"),
-        nodes=_role(parts, "NodeRole", "nodes", ec2_service(parts.spec.region)),
+        nodes=_role(
+            parts, "NodeRole", "nodes", ec2_service(parts.spec.region), **({} if parts.old_volume else {"Mount": mount})
+        ),
         network=_role(parts, "NetworkRole", "network", pods),
         volume=_role(parts, "VolumeRole", "volume", pods),
         data=explain(

@@ -9,6 +9,7 @@ from troposphere import GetAtt, Ref, Sub, ec2, ecr, efs, kms, s3
 
 from umiak.cluster.template.network import NetworkParts
 from umiak.cluster.template.parts import Parts, account_arn, document, explain, statement
+from umiak.spec.cluster import USER_TAG
 
 NFS = 2049
 SSH = 22
@@ -21,6 +22,14 @@ class StorageParts:
     objects_arn: Any
     node_group: Any
     mounts: list[str]
+    volume_arn: Any
+    access_arn: Any
+
+
+# All pods are this user on the volume, whatever they run as; the image's own is the same.
+USER = "1000"
+HOME = "/umiak"
+MOUNT, WRITE, ROOT = (f"elasticfilesystem:Client{what}" for what in ("Mount", "Write", "RootAccess"))
 
 
 def add(parts: Parts, net: NetworkParts) -> StorageParts:
@@ -34,7 +43,25 @@ def add(parts: Parts, net: NetworkParts) -> StorageParts:
         "VolumeHandle": (Sub(f"{volume}::${{{access.title}}}"), "volumeHandle of the PersistentVolume efsvol"),
         "KeyArn": (key_arn, "Encrypts Kubernetes secrets, EFS, S3 and logs"),
     }
-    return StorageParts(key_arn, bucket_arn, objects_arn, node_group, mounts)
+    arn = account_arn("elasticfilesystem", f"file-system/{volume}")
+    return StorageParts(key_arn, bucket_arn, objects_arn, node_group, mounts, arn, GetAtt(access, "Arn"))
+
+
+def volume_policy(as_root: bool = False) -> dict[str, Any]:
+    """Only with TLS, only through an access point, and only for who has an IAM policy that allows it: with a policy of its own a
+    file system lets nobody in by default. Which access point, the nodes' role says: named here, each would wait for the other.
+    """
+
+    def deny(sid: str, actions: list[str], **condition: Any) -> dict[str, Any]:
+        optional = {"Condition": condition} if condition else {}
+        return {"Sid": sid, "Effect": "Deny", "Principal": {"AWS": "*"}, "Action": actions} | optional
+
+    every = [MOUNT, WRITE, ROOT]
+    statements = [
+        deny("TlsOnly", every, Bool={"aws:SecureTransport": "false"}),
+        deny("AccessPointOnly", every, Null={"elasticfilesystem:AccessPointArn": "true"}),
+    ]
+    return document(*statements, *([] if as_root else [deny("NobodyIsRoot", [ROOT])]))
 
 
 def _images(parts: Parts) -> Any:
@@ -206,7 +233,8 @@ def _file_system(parts: Parts, key_arn: Any) -> tuple[Any, str]:
             KmsKeyId=key_arn,
             PerformanceMode="generalPurpose",
             ThroughputMode="elastic",
-            FileSystemTags=parts.data_tags("volume"),
+            FileSystemTags=parts.data_tags("volume", **({} if parts.old_volume else {USER_TAG: USER})),
+            **({} if parts.old_volume else {"FileSystemPolicy": volume_policy()}),
         ),
         parts.spec.destroy.volume,
     )
@@ -247,13 +275,19 @@ def _volume(parts: Parts, net: NetworkParts, key_arn: Any, node_group: Any) -> t
         ).title
         for number, subnet in enumerate(net.private_subnets, 1)
     ]
-    # Every pod becomes uid 0 on the file system, so pods that run as different users share one tree.
+    # Pods that run as different users are one on the file system, and share one tree.
+    user, root = (
+        USER,
+        efs.RootDirectory(Path=HOME, CreationInfo=efs.CreationInfo(OwnerUid=USER, OwnerGid=USER, Permissions="0755")),
+    )
+    if parts.old_volume or parts.spec.existing.written_as_root:
+        user, root = "0", efs.RootDirectory(Path="/")
     access = parts.add(
         efs.AccessPoint(
             "VolumeAccess",
             FileSystemId=volume,
-            PosixUser=efs.PosixUser(Uid="0", Gid="0"),
-            RootDirectory=efs.RootDirectory(Path="/"),
+            PosixUser=efs.PosixUser(Uid=user, Gid=user),
+            RootDirectory=root,
             AccessPointTags=parts.tags("volume"),
         )
     )
