@@ -17,7 +17,7 @@ from tests.served import Served, served
 from umiak.errors import RetryError, UmiakError
 from umiak.pserver import host as host_module
 from umiak.pserver.host import Host
-from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, ServiceSpec, TableSpec
+from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Dense, Fetch, Flags, ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
 from umiak.trainer.ends import RemoteEnd
@@ -40,7 +40,7 @@ def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2, mode: str = "sy
 
 def pull(end: RemoteEnd) -> np.ndarray:
     """What a trainer does first: get the dense values. Waits until trainer 0 has set the job up."""
-    end.send_fetch([np.empty(0, np.int64)], Fetch.PEEK, dense=True)
+    end.send_fetch([np.empty(0, np.int64)], Fetch.PEEK, Dense.VALUES)
     values = np.empty(DENSE, np.float32)
     end.receive([values, np.empty((0, 2), np.float32)])
     return values

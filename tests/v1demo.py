@@ -37,6 +37,7 @@ settings(
     learning_method=methods[get_config_arg('method', str, 'adam')],
     regularization=L2Regularization(get_config_arg('decay', float, 0.001)),
     gradient_clipping_threshold=get_config_arg('clip', float, 0),
+    model_average=ModelAverage(get_config_arg('average', float, 0.)),
     is_async=get_config_arg('is_async', bool, False))
 
 word = data_layer(name='word', size=len(words))

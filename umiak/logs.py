@@ -188,6 +188,11 @@ def test_line(samples: int, cost: float, evals: Mapping[str, float]) -> str:
     return f" Test samples={samples} cost={number(cost)} Eval: {evaluators(evals)}"
 
 
+def averaged_line(cost: float, evals: Mapping[str, float]) -> str:
+    """What averaged values score on training batches (--average_test_period)."""
+    return f" Averaged parameter: cost={number(cost)} Eval: {evaluators(evals)}"
+
+
 def tested_line(pass_id: int, samples: int, average: float, evals: Mapping[str, float]) -> str:
     """The result of `--job=test`."""
     return f" Pass={pass_id} samples={samples} AvgCost={number(average)} Eval: {evaluators(evals)}"

@@ -17,7 +17,7 @@ from umiak.bench import models
 from umiak.bench.meter import Meter
 from umiak.bench.run import Run, free_ports, in_processes
 from umiak.errors import UmiakError
-from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad, Adam, Optimizer
@@ -125,7 +125,7 @@ class FreeEnd(LocalEnd):
     def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
         pass
 
-    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
         self._dense = int(dense)
 
     def send_round(

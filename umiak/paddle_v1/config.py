@@ -71,6 +71,7 @@ def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
         parameters=parameters,
         predict=partial(_outputs, graph.outputs),
         tests_whole=True,
+        average=rules.average(graph),
         shapes={name: graph.parameters[name].shape for name in rules.used(graph)},
     )
 

@@ -144,6 +144,8 @@ class Training:
     clip: float | None = None
     is_async: bool = False
     async_lagged_grad_discard_ratio: float = 1.5
+    average_window: float = 0.0
+    max_average_window: int | None = None
 
     @property
     def momentum(self) -> float:

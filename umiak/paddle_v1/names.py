@@ -65,6 +65,7 @@ from umiak.paddle_v1.optimisation import (
     BaseSGDOptimizer,
     DecayedAdaGradOptimizer,
     L2Regularization,
+    ModelAverage,
     MomentumOptimizer,
     RMSPropOptimizer,
     settings,
@@ -92,6 +93,7 @@ _HERE: dict[str, Any] = {
     "LinearActivation": LinearActivation,
     "LogActivation": LogActivation,
     "MaxPooling": MaxPooling,
+    "ModelAverage": ModelAverage,
     "MomentumOptimizer": MomentumOptimizer,
     "Optimizer": BaseSGDOptimizer,
     "ParamAttr": ParameterAttribute,
@@ -147,7 +149,7 @@ _HERE: dict[str, Any] = {
 _ELSEWHERE = """
 BRelu BReluActivation STanhActivation SequenceSoftmaxActivation
 SoftReluActivation ReciprocalActivation SqrtActivation CudnnAvgPooling CudnnMaxPooling SquareRootNPooling
-BaseGeneratedInput BeamInput ExpandLevel GeneratedInput HookAttr HookAttribute LayerType ModelAverage StaticInput
+BaseGeneratedInput BeamInput ExpandLevel GeneratedInput HookAttr HookAttribute LayerType StaticInput
 SubsequenceInput auc_evaluator batch_norm_layer beam_search bidirectional_gru bilinear_interp_layer block_expand_layer
 chunk_evaluator classification_error_printer_evaluator clip_layer column_sum_evaluator conv_operator conv_projection
 conv_shift_layer convex_comb_layer crf_decoding_layer crf_layer crop_layer cross_channel_norm_layer cross_entropy

@@ -104,6 +104,15 @@ class L2Regularization(BaseRegularization):
             raise InputError(f"L2Regularization: rate must be a number of at least 0, not {self.rate!r}")
 
 
+@dataclass(frozen=True)
+class ModelAverage:
+    """Where the values are is of no matter here, so `do_average_in_cpu` changes nothing."""
+
+    average_window: float
+    max_average_window: int | None = None
+    do_average_in_cpu: bool = False
+
+
 @helper
 def settings(
     batch_size: int,
@@ -118,10 +127,19 @@ def settings(
     model_average: Any = None,
     gradient_clipping_threshold: float | None = None,
     async_lagged_grad_discard_ratio: float = 1.5,
+    average_window: float | None = None,
+    do_average_in_cpu: bool = False,
+    max_average_window: int | None = None,
 ) -> None:
     builder = current()
-    if model_average is not None:
-        raise builder.error("umiak has no model_average; leave it out")
+    average = model_average
+    if average_window is not None or max_average_window is not None:
+        if builder.version != "0.9":
+            raise builder.error("average_window was of 0.9; write model_average=ModelAverage(average_window=…)")
+        average = average or ModelAverage(average_window or 0, max_average_window)
+    if average is not None and not isinstance(average, ModelAverage):
+        raise builder.error(f"model_average must be a ModelAverage(…), not {average!r}")
+    most = average.max_average_window if average else None
     method = MomentumOptimizer() if learning_method is None else learning_method
     if isinstance(method, type):
         method = method()
@@ -139,6 +157,8 @@ def settings(
         clip=None if not clip else _at_least_zero(builder, "gradient_clipping_threshold", clip),
         is_async=bool(is_async),
         async_lagged_grad_discard_ratio=float(async_lagged_grad_discard_ratio),
+        average_window=_at_least_zero(builder, "average_window", average.average_window) if average else 0.0,
+        max_average_window=None if most is None else builder.size(most, "max_average_window"),
     )
 
 

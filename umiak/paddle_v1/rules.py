@@ -8,6 +8,7 @@ from umiak.errors import InputError
 from umiak.paddle_v1.graph import Graph, Parameter, Training
 from umiak.paddle_v1.graph import Schedule as V1Schedule
 from umiak.spec import optim
+from umiak.spec.average import Average
 from umiak.spec.optim import ParamOptions
 from umiak.spec.optim_v1 import (
     V1,
@@ -97,6 +98,19 @@ def optimizers(graph: Graph, start_pass: int = 0) -> tuple[V1, dict[str, ParamOp
         if changed != ParamOptions() and (parameter.sparse or not parameter.static):
             options[name] = changed
     return rule, options
+
+
+def average(graph: Graph) -> Average | None:
+    training = graph.settings
+    if training.average_window <= 0:
+        return None
+    for name in used(graph):
+        if graph.parameters[name].sparse:
+            raise InputError(
+                f"{graph.path}: parameter {name!r} has sparse_update=True, and settings() asks for a model average, which umiak "
+                "does not keep for tables: leave one of them out"
+            )
+    return Average(training.average_window, training.max_average_window)
 
 
 def _options(parameter: Parameter, rule: V1) -> ParamOptions:

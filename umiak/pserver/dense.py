@@ -8,9 +8,12 @@ from itertools import groupby
 import numpy as np
 
 from umiak.errors import InputError
+from umiak.pserver.average import Averaging
 from umiak.pserver.kernels import add_dense
 from umiak.pserver.memory import plain
 from umiak.pserver.optimizers import Clock, Formula, formula, settings
+from umiak.pserver.protocol import Dense
+from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions
 
 Block = tuple[str, int, int]
@@ -37,6 +40,7 @@ class DenseStore:
         blocks: Sequence[Block],
         optimizer: Optimizer,
         options: Mapping[str, ParamOptions] | None = None,
+        average: Average | None = None,
     ) -> None:
         self.blocks = list(blocks)
         self._places: list[tuple[Block, int]] = []
@@ -50,6 +54,7 @@ class DenseStore:
         self.values = np.zeros(at, np.float32)
         self._total = np.zeros(at, np.float32)
         self._added = False
+        self.average = Averaging(average, at) if average else None
         self._runs: list[_Run] = []
         for effective, group in groupby(placed, key=lambda item: item[0]):
             parts = list(group)
@@ -78,10 +83,23 @@ class DenseStore:
                 if numbers is not None:
                     part = slice(run.start, run.stop)
                     run.formula.step_dense(run.formula.kind, numbers, self.values[part], self._total[part], *run.slots)
+            if self.average:
+                self.average.add(self.values)
         self._added = False
 
+    def end_pass(self) -> None:
+        if self.average:
+            self.average.end_pass()
+
+    def read(self, how: Dense) -> list[np.ndarray]:
+        """What a FETCH wants of the values, which the next update changes; of their mean, a copy."""
+        if how is Dense.NONE:
+            return []
+        averaged = how is Dense.AVERAGED and self.average is not None
+        return [self.average.mean(self.values) if averaged and self.average else self.values]
+
     def state(self) -> dict[str, np.ndarray]:
-        """A copy of everything, by block: "name:start:stop" → [values, slot of state, …]."""
+        """A copy of everything, by block: "name:start:stop" → [values, slot of state, …, sums of an average]."""
         return {
             f"{name}:{start}:{stop}": np.stack(self._lines(at, stop - start))
             for (name, start, stop), at in self._places
@@ -91,7 +109,8 @@ class DenseStore:
         """Views of the values and of each slot of state of a block."""
         run = next(run for run in reversed(self._runs) if run.start <= at)
         local = slice(at - run.start, at - run.start + size)
-        return [self.values[at : at + size], *(slot[local] for slot in run.state)]
+        sums = self.average.sums if self.average else ()
+        return [self.values[at : at + size], *(slot[local] for slot in run.state), *(s[at : at + size] for s in sums)]
 
     def restore(self, pieces: Mapping[str, np.ndarray]) -> None:
         """Take up what `state` gave, here or in services that were cut differently: pieces that cover the blocks."""

@@ -16,7 +16,17 @@ import numpy as np
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
 from umiak.pserver.asynchronous import AsyncService, service_for
-from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import (
+    FETCH_HEAD,
+    REPLY_HEAD,
+    ROUND_HEAD,
+    TABLE_HEAD,
+    Dense,
+    Fetch,
+    Flags,
+    Outcome,
+    ServiceSpec,
+)
 from umiak.pserver.reach import Reach
 from umiak.pserver.seats import LONG_SECONDS, Seats
 from umiak.pserver.service import Contribution, Service
@@ -151,13 +161,14 @@ class Endpoint:
         how, dense = FETCH_HEAD.unpack_from(frame.head)
         if how not in Fetch._value2member_map_:
             raise FrameError(f"a FETCH of unknown kind {how} from {peer}")
+        if dense not in Dense._value2member_map_:
+            raise FrameError(f"a FETCH of unknown values {dense} from {peer}")
         if service is None or (how != Fetch.PEEK and self._held(trainer)):
             copy = kept(frame)
             self.waiting.append((peer, lambda: self._fetch(peer, copy)))
             return
         ids, _ = self._ids(service, frame, FETCH_HEAD.size)
-        parts = [service.dense.values] if dense else []
-        parts += service.fetch(trainer, ids, Fetch(how))
+        parts = [*service.dense.read(Dense(dense)), *service.fetch(trainer, ids, Fetch(how))]
         self.server.send(peer, Kind.REPLY, self._reply(Outcome(service.round, 0, Flags.NONE, 0.0)), parts)
 
     def _held(self, trainer: int) -> bool:

@@ -14,6 +14,7 @@ from umiak.errors import DamagedError, InputError, RetryError
 from umiak.files import exists, read_bytes
 from umiak.parameterfile import listed, read_parts
 from umiak.paths import inside
+from umiak.pserver.average import Counts
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
@@ -32,6 +33,8 @@ def write(directory: Path, service: Service, blobs: dict[int, np.ndarray], forke
     for table in service.tables:
         tensors |= _table_tensors(table, forked)
     state = {"clock": json.dumps(service.clock), "round": str(service.round)}
+    if service.dense.average:
+        state["average"] = json.dumps(service.dense.average.counts)
     return asdict(write_tensors(directory / f"service-{service.spec.index}.safetensors", tensors, state))
 
 
@@ -99,6 +102,8 @@ def _restore(service: Service, source: dict[str, Any]) -> None:
         clock = Clock(*json.loads(file.metadata["clock"]))
         service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass, clock.step)
         service.round = int(file.metadata["round"]) if source["goes_on"] else 0
+        if service.dense.average and "average" in file.metadata:
+            service.dense.average.counts = Counts(*json.loads(file.metadata["average"]))
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
     service.dense.restore(dense)

@@ -46,6 +46,15 @@ class Fetch(IntEnum):
     """The same, but the touch was counted before: they are asked for once more."""
 
 
+class Dense(IntEnum):
+    """Which dense values a FETCH wants."""
+
+    NONE = 0
+    VALUES = 1
+    AVERAGED = 2
+    """Their mean over the last updates, where the job keeps one."""
+
+
 class Outcome(NamedTuple):
     """What a service says about a completed round: the same to every trainer."""
 
@@ -83,6 +92,7 @@ class ServiceSpec:
     mode: str = "sync"
     lag_ratio: float = 1.5
     start_pass: int = 0
+    average: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -17,6 +17,7 @@ from umiak.pserver.optimizers_v1 import regularised
 from umiak.pserver.placement import owned_by
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.table import Table
+from umiak.spec.average import Average
 from umiak.spec.optim import optimizer_from_json, options_from_json
 from umiak.spec.optim_v1 import V1
 
@@ -41,7 +42,7 @@ class Service:
         options = {name: options_from_json(value) for name, value in spec.options.items()}
         self.spec = spec
         self._v1 = isinstance(optimizer, V1)
-        self.dense = DenseStore(spec.blocks, optimizer, options)
+        self.dense = DenseStore(spec.blocks, optimizer, options, Average(**spec.average) if spec.average else None)
         if values.size != self.dense.values.size:
             raise UmiakError(f"{values.size} initial values where the blocks hold {self.dense.values.size}")
         self.dense.values[:] = values
@@ -158,6 +159,7 @@ class Service:
     def end_pass(self) -> None:
         for table in self.tables:
             table.catch_up(self.clock)
+        self.dense.end_pass()
         self.clock = self.clock._replace(pass_id=self.clock.pass_id + 1, begun=self.clock.step)
         for table in self.tables:
             table.end_pass(self.clock.pass_id)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from umiak.errors import InputError
+from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions
 
 
@@ -67,6 +68,8 @@ class Config:
     """Every trainer tests on all test data, instead of a share each."""
     shapes: Mapping[str, tuple[int, ...]] | None = None
     """The shapes of all parameters, where they are known before the model is built."""
+    average: Average | None = None
+    """Tests and snapshots have the mean of the values over the last updates. Of PaddlePaddle v1; not for tables."""
 
     def __post_init__(self) -> None:
         for name in ("model", "loss"):

@@ -44,7 +44,6 @@ IGNORED = {
     "sock_recv_buf_size": Ignored("int", _BUFFERS),
     "comment": Ignored("str", ""),
     "allow_only_one_model_on_one_gpu": Ignored("bool", _GPU),
-    "average_test_period": Ignored("int", "tests measure the model as it is"),
     "beam_size": Ignored("int", _BEAM),
     "check_sparse_distribution_batches": Ignored("int", _SPREAD),
     "check_sparse_distribution_in_pserver": Ignored("bool", _SPREAD),

@@ -43,6 +43,7 @@ class Settings:
     log_period_server: int = 500
     show_parameter_stats_period: int = 0
     test_period: int = 0
+    average_test_period: int = 0
     saving_period: int = 1
     saving_period_by_batches: int = 0
     save_only_one: bool = False
@@ -160,6 +161,9 @@ FLAGS = {
     "log_period_server": Flag("a line in server.log every so many rounds; 0: never", RUNS, minimum=0, v1=True),
     "show_parameter_stats_period": Flag("parameter statistics every so many batches", TRAINERS, minimum=0, v1=True),
     "test_period": Flag("test every so many batches too; 0: at the end of a pass only", TRAINERS, minimum=0, v1=True),
+    "average_test_period": Flag(
+        "try averaged values on batches, every so many; 0: never", TRAINERS, minimum=0, v1=True
+    ),
     "saving_period": Flag("a snapshot every so many passes", RUNS, minimum=1, v1=True),
     "saving_period_by_batches": Flag("a snapshot every so many batches too; 0: never", RUNS, minimum=0, v1=True),
     "save_only_one": Flag("keep only the newest snapshot", RUNS, v1=True),

@@ -10,7 +10,17 @@ import numpy as np
 
 from umiak.errors import UmiakError, described
 from umiak.pserver import pieces
-from umiak.pserver.protocol import FETCH_HEAD, REPLY_HEAD, ROUND_HEAD, TABLE_HEAD, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import (
+    FETCH_HEAD,
+    REPLY_HEAD,
+    ROUND_HEAD,
+    TABLE_HEAD,
+    Dense,
+    Fetch,
+    Flags,
+    Outcome,
+    ServiceSpec,
+)
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import run
 from umiak.wire.frames import Channel, Kind
@@ -25,7 +35,7 @@ class End(Protocol):
     def ready(self) -> None:
         """Wait until what `setup` asked for is done: a restored service has read its checkpoint by then."""
 
-    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None: ...
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None: ...
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None: ...
@@ -56,7 +66,7 @@ class RemoteEnd:
     def ready(self) -> None:
         self._expect_done()
 
-    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
         head = FETCH_HEAD.pack(how, dense) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
         self.channel.send(Kind.FETCH, head, ids)
 
@@ -127,9 +137,8 @@ class LocalEnd:
     def ready(self) -> None:
         pass
 
-    def send_fetch(self, ids: Arrays, how: Fetch, dense: bool) -> None:
-        parts = [self.service.dense.values] if dense else []
-        parts += self.service.fetch(0, list(ids), how)
+    def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
+        parts = [*self.service.dense.read(dense), *self.service.fetch(0, list(ids), how)]
         self._answer = Outcome(self.service.round, 0, Flags.NONE, 0.0), parts
 
     def send_round(

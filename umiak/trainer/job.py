@@ -27,6 +27,7 @@ from umiak.spec.config import Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.trainer import forward, state
+from umiak.trainer.averaging import AverageTests
 from umiak.trainer.prefetch import Prefetch
 from umiak.trainer.records import Recorder
 from umiak.trainer.saving import Saver
@@ -68,6 +69,8 @@ class Job:
         self._outcome: Outcome | None = None
         self._checkpointed = time.monotonic()
         self._asynchronous = settings.mode == "async" and trainers > 1
+        averages = settings.average_test_period > 0 and trainer == 0 and self.config.average is not None
+        self._average_tests = AverageTests(self.config, settings) if averages else None
         if self._asynchronous and (settings.test_period or settings.saving_period_by_batches):
             raise InputError("--test_period and --saving_period_by_batches count rounds: they need --mode sync")
 
@@ -121,7 +124,12 @@ class Job:
                 self.session.begin(self._following, self.position.rounds > 0, self._prefetch.ahead)
             while self._following is not None:
                 self._current, self._outcome = self._following, None
+                number = self.position.batch
+                if self._average_tests:
+                    self._average_tests.before(number, self.model, self.session, self._current)
                 yield self._current.batch
+                if self._average_tests:
+                    self._average_tests.after(number)
                 if self._outcome is None:
                     raise InputError("job.step() was not called for a batch: call it once for each, after backward()")
                 self._after_round()
@@ -238,8 +246,9 @@ class Job:
         """Test on this trainer's share of the test data, or on all of them: its own totals, and the values of all trainers."""
         own = Totals(self.config.metrics)
         assert self.config.test is not None
-        for prepared, output, loss in self.evaluate(self.config.test):
-            own.add(float(loss), prepared.samples, output, prepared.batch)
+        with self.session.averaged():
+            for prepared, output, loss in self.evaluate(self.config.test):
+                own.add(float(loss), prepared.samples, output, prepared.batch)
         return own, own.values(None if self.config.tests_whole else self.session.reduce(own.vector))
 
     def evaluate(self, source: Source) -> Iterator[tuple[Prepared, Any, Any]]:

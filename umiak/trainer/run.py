@@ -111,7 +111,7 @@ def open_job(
             # Every trainer does this: buffers and frozen parameters do not come from the servers.
             missing = settings.load_missing_parameter_strategy
             snapshot.load_dense(source, dict(model.named_parameters()), model, missing)
-        session = Session(model, services, device)
+        session = Session(model, services, device, averages=loaded.config.average is not None)
         if loaded.version:
             log.info("trainer mode: %s", "SgdSparseCpuTraining" if session.tables.specs else "Normal")
         saver = Saver(
@@ -272,6 +272,7 @@ def _setup(
             settings.start_pass,
             settings.mode,
             settings.async_lagged_ratio_default,
+            config.average,
         )
     log.info("Init parameters done.")
 

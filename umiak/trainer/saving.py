@@ -103,7 +103,11 @@ class Saver:
             return
         self.finish()
         self._check_owner()
-        draft = Draft(self.out, snapshot.name_of(pass_id, inner), self.generation)
+        with self.session.averaged():
+            self._snapshot(self.out, pass_id, inner)
+
+    def _snapshot(self, out: Path, pass_id: int, inner: int | None) -> None:
+        draft = Draft(out, snapshot.name_of(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
         state = self.model.state_dict(keep_vars=True)
         shapes = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
@@ -16,7 +16,8 @@ from torch import nn
 from umiak.errors import InputError, RetryError
 from umiak.nn.sparse import sparse_tables
 from umiak.pserver.placement import dense_blocks, holders, model_bytes
-from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
+from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.ends import End
 from umiak.trainer.tables import Prepared, Tables, Wanted
@@ -37,8 +38,10 @@ class Placed(NamedTuple):
 class Session:
     """Talks to all services of a job on behalf of one trainer. Every trainer makes the same calls in the same order."""
 
-    def __init__(self, model: nn.Module, services: Sequence[Placed], device: torch.device) -> None:
-        self.device = device
+    def __init__(
+        self, model: nn.Module, services: Sequence[Placed], device: torch.device, averages: bool = False
+    ) -> None:
+        self.device, self.averages = device, averages
         self.parameters = dense_parameters(model)
         tables = [(module.num_embeddings, module.dim) for module in sparse_tables(model).values()]
         size = model_bytes(sum(p.numel() for p in self.parameters.values()), tables)
@@ -72,6 +75,7 @@ class Session:
         start_pass: int,
         mode: str,
         lag_ratio: float,
+        average: Average | None = None,
     ) -> None:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
         names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
@@ -93,6 +97,7 @@ class Session:
                 start_pass=start_pass,
                 mode=mode,
                 lag_ratio=lag_ratio,
+                average=average.to_json() if average else None,
             )
             end.setup(spec, self.values[span], restore)
         for end, _, _ in self.services:
@@ -100,15 +105,33 @@ class Session:
 
     def pull(self) -> list[int]:
         """Get the dense values; the round that comes next, as each service counts."""
+        rounds = self._pull(Dense.VALUES)
+        self.round = rounds[0]
+        return rounds
+
+    def _pull(self, dense: Dense) -> list[int]:
         for end, _, rows in self.services:
-            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense=True)
+            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense)
         outcomes = []
         for (end, _, rows), span in zip(self.services, self._spans, strict=True):
             nothing = [np.empty((0, spec.dim), np.float32) for spec in self.tables.specs] if rows else []
             outcomes.append(end.receive([self.values[span], *nothing]))
         self._load_values()
-        self.round = outcomes[0].round
         return [outcome.round for outcome in outcomes]
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The model has its averaged values inside, if the job keeps them."""
+        if not self.averages:
+            yield
+            return
+        plain = self.values.copy()
+        self._pull(Dense.AVERAGED)
+        try:
+            yield
+        finally:
+            self.values[:] = plain
+            self._load_values()
 
     def fetch(self, wanted: list[Wanted], how: Fetch, meanwhile: Callable[[], None] = idle) -> list[np.ndarray]:
         """Rows of these ids. Unless it is a PEEK, they become those the next round's gradients are of.
@@ -116,7 +139,7 @@ class Session:
         `meanwhile` is called between asking and receiving.
         """
         for (end, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
-            end.send_fetch(ids, how, dense=False)
+            end.send_fetch(ids, how, Dense.NONE)
         meanwhile()
         rows, parts = self._room(wanted)
         for (end, _, _), part in zip(self.services, parts, strict=True):
