@@ -33,7 +33,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
     version = settings.paddle_version or DEFAULT_VERSION
     with _recorded() as records:
         trains = settings.job in TRAINING
-        graph = language.load(path, {**_injected(settings), **arguments}, version, check_data=trains)
+        graph = language.load(path, {**injected(settings), **arguments}, version, check_data=trains)
         modules = Modules((path.parent, Path.cwd()))
         log.info("The input order is [%s]", ", ".join(graph.inputs))
         log.info("The output order is [%s]", ", ".join(graph.outputs))
@@ -76,7 +76,7 @@ def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
     )
 
 
-def _injected(settings: Settings) -> dict[str, str]:
+def injected(settings: Settings) -> dict[str, str]:
     """What the original's trainer added to --config_args."""
     numbers = {
         "trainer_id": settings.trainer_id,

@@ -39,12 +39,17 @@ class Modules:
     """The modules of one config and its providers, found in `directories`; `given` are names they all can use."""
 
     def __init__(self, directories: Sequence[Path], given: Mapping[str, Any] | None = None) -> None:
-        self.directories = tuple(directories)
+        self._directories, self._path = tuple(directories), set(sys.path)
         self.files: list[Path] = []
         self._loaded: dict[str, ModuleType] = {}
         own = {"__import__": self._import, "execfile": self._execfile, **(given or {})}
         self._python2 = {**py2builtins.namespace(), **own, "exec": self._exec}
         self._python3 = {**vars(builtins), **own}
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Where modules are looked for: also in what a config has put on sys.path."""
+        return (*self._directories, *(Path(added).resolve() for added in sys.path if added not in self._path))
 
     def load(self, name: str) -> ModuleType:
         """The module of that name beside the config; an InputError names the file and line of what is wrong with it."""

@@ -13,6 +13,7 @@ COMMANDS = {
     "merge_model": "Write a snapshot and its config as one file, for the C API",
     "pserver": "Start a parameter server",
     "make_diagram": "Write a config's layers as text for Graphviz",
+    "survey": "Say which configs below a directory train here",
     "version": "Print the version",
     "usage": "Say what is reported to others: nothing",
     "install": "Put this command on your path under its old name",
