@@ -325,7 +325,11 @@ D = "d = data_layer('d', 6)\ne = data_layer('e', 4)\n"
         ("settings(batch_size=0)", 3, "settings: batch_size must be a whole number"),
         ("settings(batch_size=1, learning_method='adam')", 3, "learning_method must be an optimizer like"),
         ("settings(batch_size=1, learning_rate_schedule='x')", 3, "learning_rate_schedule must be one of poly"),
-        ("settings(batch_size=1, model_average=ModelAverage(0.5))", 3, "ModelAverage is a name of PaddlePaddle v1"),
+        (
+            "settings(batch_size=1, model_average=ModelAverage(-1))",
+            3,
+            "average_window must be a number of at least 0, not -1",
+        ),
         ("define_py_data_sources2(None, None, 'm', 'o')", 3, "give a train_list or a test_list"),
         ("outputs([])", 3, "outputs: layers is empty"),
     ],

@@ -1,4 +1,4 @@
-"""A config of the shape of v1's sentiment demo: nets in a module beside it, LSTMs in turns, a model average, scripts around it."""
+"""A config of the shape of the sentiment demo of v1: nets in a module beside it, LSTMs in turns, a model average."""
 
 from __future__ import annotations
 
