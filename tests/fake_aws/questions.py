@@ -143,7 +143,7 @@ def _resources(call: Call) -> list[str | None]:
     if call.service == "efs" and call.operation in ("TagResource", "UntagResource"):
         kind = "access-point" if params["ResourceId"].startswith("fsap-") else "file-system"
         return [f"arn:aws:elasticfilesystem:{where}:{kind}/{params['ResourceId']}"]
-    if call.service == "efs" and call.operation.startswith("Delete"):
+    if call.service == "efs" and call.operation.startswith(("Delete", "PutFileSystemPolicy")):
         if "AccessPointId" in params:
             return [f"arn:aws:elasticfilesystem:{where}:access-point/{params['AccessPointId']}"]
         if "FileSystemId" in params:
@@ -188,6 +188,8 @@ def _resource_tags(fake: FakeAws, call: Call, resource: str | None) -> dict[str,
     if resource is None:
         return {}
     tags = fake.tagging.of(resource, call.region).items()
+    if call.service == "kms" and fake.tagging.is_new(resource):
+        tags = {}.items()
     own = {f"ssm:resourceTag/{key}": [value] for key, value in tags} if call.service == "ssm" else {}
     return own | {f"aws:ResourceTag/{key}": [value] for key, value in tags}
 

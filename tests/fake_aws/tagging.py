@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.fake_aws.server import FakeAws
 
 LAG, EVERY = 60.0, 20.0
+KEY_SECONDS = 300.0
 Tagged = dict[str, dict[str, str]]
 
 
@@ -27,6 +28,8 @@ class Tagging:
     def __init__(self, fake: FakeAws) -> None:
         self.fake = fake
         self._snapshots: dict[str, list[tuple[float, Tagged]]] = {}
+        # When a key was first asked about.
+        self._keys: dict[str, float] = {}
 
     def handlers(self) -> dict[tuple[str, str], Callable[[Call], Any]]:
         return {("resourcegroupstaggingapi", "GetResources"): self.get}
@@ -52,6 +55,11 @@ class Tagging:
                 for arn, tags in shown.items()
             ],
         }
+
+    def is_new(self, key: str) -> bool:
+        """Whether its tags do not count yet: KMS developer guide, "ABAC for AWS KMS": up to five minutes."""
+        first = self._keys.setdefault(key, self.fake.clock.seconds)
+        return self.fake.clock.seconds - first < KEY_SECONDS
 
     def of(self, arn: str, region: str) -> dict[str, str]:
         """The tags of one thing, as they are now."""

@@ -34,8 +34,8 @@ from tests.processes import TINY, kill_tree, snapshot_bytes, umiak
 from umiak.data import shards
 from umiak.image import making
 
-IMAGE = "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images-000000000012:latest"
-"""Where `umiak cluster up` says the image is to be pushed."""
+ECR = "123456789012.dkr.ecr.us-west-2.amazonaws.com"
+"""The host of the fake's image repositories."""
 SPEED = 600.0
 """How much faster than ours the fake's time goes."""
 DOCS = CLONE / "docs" / "cluster.md"
@@ -75,9 +75,7 @@ def webhook(cluster: Cluster, fake: FakeAws) -> Iterator[None]:
 @pytest.fixture
 def registry(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerRegistry]:
     """A real registry in the place of ECR and Docker Hub."""
-    with docker_registry.serving(
-        cluster, tmp_path / "registry", (IMAGE.partition("/")[0], docker_registry.HUB)
-    ) as found:
+    with docker_registry.serving(cluster, tmp_path / "registry", (ECR, docker_registry.HUB)) as found:
         found.put_base(making.default_base().removeprefix("docker.io/"))
         monkeypatch.setenv("SSL_CERT_FILE", str(found.bundle))
         monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -161,10 +159,11 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     # The image is pushed by the next command, not by the offer of this one.
     said = user(up, Create_paddle_for="y", Make_and_push_it_now="n")
     assert "nodes ready: 3 of 3" in said and "umiak image push" in said
+    status = json.loads(user("umiak cluster status --json"))
+    image, bucket = f"{status['images']}:latest", status["bucket"]
     said = user(f"{push} --torch lock")
-    assert f"pushed {IMAGE} as sha256:" in said
+    assert image.startswith(f"{ECR}/paddle-images-") and f"pushed {image} as sha256:" in said
 
-    bucket = json.loads(user("umiak cluster status --json"))["bucket"]
     samples = "".join(f"sample {number}\n" for number in range(1000))
     aws.client("s3").put_object(Bucket=bucket, Key="reviews/train.txt", Body=samples.encode())
     with closing(Link(int(aws.endpoint.rpartition(":")[2]), cluster.place.gateway)) as link:
@@ -177,9 +176,9 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     write, submit = train.split(" && ")
     user(write)
     text = Path("job.yaml").read_text()
-    assert IMAGE in text
+    assert image in text
     # One node has unpacked the image's 5 GB for the data; the others need not.
-    (node,) = [member for member in NODES if IMAGE in cluster.ctr(member, "images", "ls", "-q").split()]
+    (node,) = [member for member in NODES if image in cluster.ctr(member, "images", "ls", "-q").split()]
     text = text.replace("pod: {}", f"pod: {{nodeSelector: {{kubernetes.io/hostname: {node}}}}}")
     Path("job.yaml").write_text(text.replace("passes: 10", "passes: 3").replace('cpu: "1"', "cpu: 200m"))
     user(submit)

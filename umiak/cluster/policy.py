@@ -58,8 +58,9 @@ def documents(spec: ClusterSpec, types: Iterable[str]) -> dict[str, tuple[Statem
     plan = set(CALLS.values())
     needed = {action for name in types for action in TYPES[name]} | set(STACK) | changes(spec)
     # What the first document allows need not stand in another, unless it is about other resources: a user looks at its own
-    # role, CloudFormation at the cluster's.
-    deploy = _statements(spec, {action for action in needed if action not in plan or action == "iam:GetRole"}, "Deploy")
+    # role and keys with our tag, CloudFormation at the cluster's and at a key it has just made.
+    others = {"iam:GetRole"} | ({"kms:DescribeKey", "kms:GetKeyPolicy"} if spec.kms_key_arn is None else set())
+    deploy = _statements(spec, {action for action in needed if action not in plan or action in others}, "Deploy")
     return {
         "use": _statements(spec, uses(spec), "Use"),
         "plan": _statements(spec, plan, "Plan"),
@@ -244,6 +245,8 @@ def _places(action: str, prefix: str) -> tuple[str, ...]:
         return (_USE_PLACES[action],)
     if service == "ec2":
         return ("Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2",)
+    if service == "kms" and prefix == "Deploy" and action not in _PLACES:
+        return ("Key", "KeyByStack")
     if action == "iam:GetRole" and prefix == "Plan":
         # The caller's own, and the cluster's, which the last look of a destroy is about.
         return ("Self",)

@@ -67,7 +67,10 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
     bound = {"StringEquals" if spec.account else "StringLike": {"iam:PermissionsBoundary": boundary}}
     managed = sorted(f"{root}:iam::aws:policy/{policy}" for job in jobs(spec) for policy in MANAGED[job])
     attachable = {"ArnEquals": {"iam:PolicyARN": managed}}
-    return {
+    # Tags count for KMS up to five minutes late. A stack has no keys but those it made: imports are refused.
+    via_stack = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
+    new_key = {} if spec.kms_key_arn else {"KeyByStack": Scope((arn("kms", "key/*"),), via_stack)}
+    return new_key | {
         "Look": Scope(("*",), reason="these calls only read, and nearly all name no resource that could be limited"),
         "PublicParameters": Scope(
             (
@@ -145,7 +148,7 @@ def scopes(spec: ClusterSpec) -> dict[str, Scope]:
         # KMS has no word for a key that is being made. A stack of ours makes one and tags it, and cannot take over another's.
         "KeyTags": Scope(
             ("*",),
-            tagging | {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}},
+            tagging | via_stack,
             "the key has no name yet; only CloudFormation can tag one, for a stack of ours",
         ),
         "Key": key,
