@@ -31,7 +31,7 @@ def slope_intercept_layer(
         layer.size,
         (layer,),
         drop_rate=builder.drop_rate(layer_attr),
-        options={"slope": float(slope), "intercept": float(intercept)},
+        options={"slope": slope, "intercept": intercept},
     )
 
 

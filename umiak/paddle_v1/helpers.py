@@ -229,7 +229,7 @@ def cos_sim(
         1,
         (first, second),
         drop_rate=builder.drop_rate(layer_attr),
-        options={"scale": float(scale)},
+        options={"scale": scale},
     )
 
 
@@ -257,7 +257,7 @@ def classification_cost(
     if builder.layers[layer.name].activation != "softmax":
         raise builder.error(f"its input must end in SoftmaxActivation(), but {layer!r} does not")
     parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
-    made = builder.add(builder.name(name, "cost"), "cross_entropy", 1, parents, options={"coefficient": float(coeff)})
+    made = builder.add(builder.name(name, "cost"), "cross_entropy", 1, parents, options={"coefficient": coeff})
     for each in _evaluators(evaluator):
         each(name=each.__name__, input=layer, label=truth, weight=weight)
     return made
@@ -278,7 +278,7 @@ def mse_cost(
     layer, truth = builder.layer(input), builder.layer(label, "label")
     name = builder.name(name, "regression_cost" if builder.version == "0.9" else "mse_cost")
     parents = (layer, truth, *([builder.layer(weight, "weight")] if weight is not None else []))
-    return builder.add(name, "square_error", 1, parents, options={"coefficient": float(coeff)})
+    return builder.add(name, "square_error", 1, parents, options={"coefficient": coeff})
 
 
 @helper

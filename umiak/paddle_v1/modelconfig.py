@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from umiak.paddle_v1.graph import Graph, Layer, Normal, Parameter, Projection
+from umiak.paddle_v1.graph import Graph, Layer, Normal, Parameter, Projection, Training
 from umiak.paddle_v1.messages import Message
 
 TYPES = {
@@ -42,9 +42,9 @@ def inputs_of(layer: Layer) -> Iterator[tuple[str, str, Projection | None]]:
     yield from ((name, parameter or "", None) for name, parameter in zip(layer.inputs, parameters, strict=False))
 
 
-def model_config(graph: Graph) -> Message:
-    """The layers that outputs and evaluators need, and their parameters."""
-    layers = graph.needed()
+def model_config(graph: Graph, whole: bool = False) -> Message:
+    """The layers that outputs and evaluators need, and their parameters; or the `whole` config, as it is written."""
+    layers = list(graph.layers.values()) if whole else graph.needed()
     parameters = [graph.parameters[name] for name in graph.parameters if any(name in layer.used for layer in layers)]
     recurrent = {layer.parameters[0] for layer in layers if layer.kind == "lstmemory"}
     ends = [("input_layer_names", name) for name in graph.inputs] + [("output_layer_names", n) for n in graph.outputs]
@@ -58,7 +58,10 @@ def model_config(graph: Graph) -> Message:
     return [
         ("type", "nn"),
         *(("layers", _layer(layer, graph)) for layer in layers),
-        *(("parameters", _parameter(parameter, parameter.name in recurrent)) for parameter in parameters),
+        *(
+            ("parameters", _parameter(parameter, graph.settings, parameter.name in recurrent))
+            for parameter in parameters
+        ),
         *ends,
         *(
             (
@@ -109,7 +112,8 @@ def _layer(layer: Layer, graph: Graph) -> Message:
             fields.append(("cos_scale", options["scale"]))
         case "last_seq" | "first_seq":
             fields += [("select_first", True)] if layer.kind == "first_seq" else []
-            fields += [("trans_type", options["level"]), ("seq_pool_stride", options.get("stride", -1))]
+            fields.append(("trans_type", options["level"]))
+            fields += [] if graph.version == "0.9" else [("seq_pool_stride", options.get("stride", -1))]
     return fields
 
 
@@ -135,7 +139,7 @@ def _projection(projection: Projection, name: str, input_size: int) -> Message:
     return fields
 
 
-def _parameter(parameter: Parameter, recurrent: bool) -> Message:
+def _parameter(parameter: Parameter, training: Training, recurrent: bool) -> Message:
     shape = parameter.shape
     dims = (shape[0], shape[0], 4) if recurrent else shape if len(shape) > 1 else (1, *shape)
     init = parameter.init
@@ -145,7 +149,24 @@ def _parameter(parameter: Parameter, recurrent: bool) -> Message:
         mean, spread, strategy = (init.high + init.low) / 2, (init.high - init.low) / 2, 1
     # v1 notes which spread it chose by itself: one over the root of the rows.
     chosen = strategy == 0 and mean == 0 and math.isclose(spread, 1 / math.sqrt(dims[0])) and len(shape) > 1
-    fields: list[tuple[str, Any]] = [("name", parameter.name), ("size", parameter.elements)]
-    fields += [("initial_mean", mean), ("initial_std", spread), *(("dims", size) for size in dims)]
-    fields += [("initial_strategy", strategy), ("initial_smart", chosen)]
-    return [*fields, ("is_static", True)] if parameter.static else fields
+    decay = parameter.l2 if parameter.l2 is not None else training.l2 or None
+    momentum = parameter.momentum if parameter.momentum is not None else training.momentum or None
+    clip = parameter.clip if parameter.clip is not None else training.clip
+    fields: list[tuple[str, Any]] = [
+        ("name", parameter.name),
+        ("size", parameter.elements),
+        ("learning_rate", parameter.learning_rate if parameter.learning_rate != 1 else None),
+        ("momentum", momentum),
+        ("initial_mean", mean),
+        ("initial_std", spread),
+        ("decay_rate", decay),
+        ("decay_rate_l1", parameter.l1),
+        *(("dims", size) for size in dims),
+        ("initial_strategy", strategy),
+        ("initial_smart", chosen),
+        ("sparse_remote_update", parameter.sparse or None),
+        ("gradient_clipping_threshold", clip),
+        ("is_static", parameter.static or None),
+        ("sparse_update", parameter.sparse or None),
+    ]
+    return [(name, value) for name, value in fields if value is not None]

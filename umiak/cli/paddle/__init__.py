@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "Start a paddle_trainer",
     "merge_model": "Write a snapshot and its config as one file, for the C API",
     "pserver": "Start a parameter server",
+    "dump_config": "Print what a config says, as v1's own text",
     "make_diagram": "Write a config's layers as text for Graphviz",
     "survey": "Say which configs below a directory train here",
     "version": "Print the version",
