@@ -202,7 +202,6 @@ def test_bad_input_is_one_message_and_nothing_is_written(
 
 
 JOB = ("--config", "trainer_config.demo.py", "--workers", "3", "--passes", "2", "--checkpoint_minutes", "0.005")
-ARGUMENTS = "--config_args=method=rmsprop,sparse=1"
 
 
 @contextlib.contextmanager
@@ -212,16 +211,17 @@ def directory(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.timeout(600)
-def test_kill_9_changes_no_byte_of_a_v1_job(tmp_path: Path) -> None:
-    """Tables with catch-up, dropout, a shuffled provider: all of it is replayed after a kill."""
+@pytest.mark.parametrize("arguments", ["method=rmsprop,sparse=1", "method=rmsprop,average=0.15"])
+def test_kill_9_changes_no_byte_of_a_v1_job(tmp_path: Path, arguments: str) -> None:
+    """Tables with catch-up, sums of an average, dropout, a shuffled provider: all of it is replayed after a kill."""
     config = v1demo.write(tmp_path)
     slow = config.with_name("reader.py")
     text = slow.read_text().replace("        label, text", "        time.sleep(0.004)\n        label, text")
     slow.write_text(text.replace("init_hook=hook", "init_hook=hook, pool_size=40"))
     draw = random.Random(5)
     with directory(tmp_path):
-        umiak("train", *JOB, ARGUMENTS, "--out", "whole", timeout=300)
-        process = start("train", *JOB, ARGUMENTS, "--out", "cut", "--max_restarts", "50")
+        umiak("train", *JOB, "--config_args", arguments, "--out", "whole", timeout=300)
+        process = start("train", *JOB, "--config_args", arguments, "--out", "cut", "--max_restarts", "50")
         try:
             killed = 0
             while process.poll() is None:

@@ -45,6 +45,11 @@ def test_parameters_have_their_v1_names_and_shapes() -> None:
     assert net(tensors({"word": WORDS})).values["out"].data.shape == (5, 2)
 
 
+def test_data_can_be_an_output_too() -> None:
+    lines = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(result(network(graph(data("x", 3))), {"x": lines}), lines)
+
+
 def test_layers_that_no_output_needs_are_not_built() -> None:
     net = Network(graph(data("x", 3), fc("unused", 5, "x"), fc("out", 2, "x")))
     assert {name for name, _ in net.named_parameters()} == {"_out.w0", "_out.wbias"}

@@ -73,7 +73,8 @@ class Network(nn.Module):
             for evaluator in graph.evaluators
             for use in zip(evaluator.inputs, (VECTORS, LABELS, VECTORS), strict=False)
         ]
-        for name, use in [*(use for step in steps for use in step.uses), *evaluated]:
+        shown = {**{name: VECTORS for name in graph.outputs}, **dict(evaluated)}
+        for name, use in [*(use for step in steps for use in step.uses), *evaluated, *shown.items()]:
             if name in data and (name, use) not in self._places:
                 self._places[name, use] = len(self._reads)
                 self._reads.append(_Read(data[name], use))
@@ -81,7 +82,6 @@ class Network(nn.Module):
             self._steps.append((step, [self._places[use] for use in step.uses]))
             self._places.update({(step.name, use): number for use in (IDS, LABELS, VECTORS)})
         self._costs = [self._places[name, VECTORS] for name in graph.outputs if graph.layers[name].is_cost]
-        shown = {**{name: VECTORS for name in graph.outputs}, **dict(evaluated)}
         self._shown = {name: self._places[name, use] for name, use in shown.items()}
 
     def forward(self, batch: Mapping[str, Any]) -> Output:
