@@ -34,7 +34,19 @@ _PARTS = {
         "ByBalancers",
         "ByGuardDuty",
     },
-    "deploy-roles": {"Roles", "RolesBound", "RolesAttach", "RolesDetach", "PassRoles", "ServiceRoles", "Profile"},
+    "deploy-roles": {
+        "Roles",
+        "RolesBound",
+        "RolesAttach",
+        "RolesDetach",
+        "PassRoles",
+        "ServiceRoles",
+        "Profile",
+        # Keys stand here for want of room in the other document.
+        "KeyByStack",
+        "KeyTags",
+        "KeyAlias",
+    },
 }
 
 
@@ -246,7 +258,7 @@ def _places(action: str, prefix: str) -> tuple[str, ...]:
     if service == "ec2":
         return ("Look" if name.startswith("Describe") else "Ec2Own" if name in _EC2_TAGGED else "Ec2",)
     if service == "kms" and prefix == "Deploy" and action not in _PLACES:
-        return ("Key", "KeyByStack")
+        return ("KeyByStack",) if action in CALLS.values() else ("Key", "KeyByStack")
     if action == "iam:GetRole" and prefix == "Plan":
         # The caller's own, and the cluster's, which the last look of a destroy is about.
         return ("Self",)
