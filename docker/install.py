@@ -7,30 +7,14 @@ given, in the version of the lock: checked against the SHA-256 that is given wit
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+# Beside this file in the build; in the repository it is umiak/image/locks.py.
+from locks import torch_requirement, without_torch
+
 HERE = Path(__file__).parent
-CUDA = re.compile(r"(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==")
-
-
-def without_torch(lock: str) -> tuple[str, str]:
-    """The lock without torch and what only CUDA needs, and the version of torch."""
-    entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
-    torch = next(entry for entry in entries if entry.startswith("torch=="))
-    version = torch.removeprefix("torch==").split()[0]
-    return "".join(entry for entry in entries if not CUDA.match(entry)), version
-
-
-def torch_requirement(version: str, sha256: str) -> str:
-    """What to install of torch: with a hash, this file and no other."""
-    if not sha256:
-        return f"torch=={version}\n"
-    if not re.fullmatch("[0-9a-f]{64}", sha256):
-        sys.exit(f"TORCH_SHA256={sha256} is not a SHA-256: write 64 hexadecimal digits, or nothing")
-    return f"torch=={version} --hash=sha256:{sha256}\n"
 
 
 def from_index(source: str, requirement: Path) -> list[str]:
@@ -53,7 +37,10 @@ def main(source: str, sha256: str) -> None:
         lock = HERE / "without-torch.lock"
         lock.write_text(rest)
         torch = HERE / "torch.lock"
-        torch.write_text(torch_requirement(version, sha256))
+        try:
+            torch.write_text(torch_requirement(version, sha256))
+        except ValueError as error:
+            sys.exit(f"TORCH_SHA256: {error}")
         run([*python, "pip", "install", "--quiet", "--no-cache-dir", *from_index(source, torch)])
     run([*install, "--require-hashes", "-r", str(lock)])
     path = subprocess.check_output(

@@ -33,11 +33,11 @@ class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-def wheel(directory: Path, name: str, tag: str, files: dict[str, str]) -> str:
+def wheel(directory: Path, name: str, tag: str, files: dict[str, str], version: str = "1.0") -> str:
     """A wheel and its SHA-256."""
-    info, path = f"{name}-1.0.dist-info", directory / name / f"{name}-1.0-{tag}.whl"
+    info, path = f"{name}-{version}.dist-info", directory / name / f"{name}-{version}-{tag}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = {**files, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"}
+    files = {**files, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"}
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n"
     record = "".join(f"{each},,\n" for each in (*files, f"{info}/RECORD"))
     with zipfile.ZipFile(path, "w") as file:
@@ -205,3 +205,22 @@ def test_the_cache_forgets_what_no_push_has_used(tmp_path: Path) -> None:
     assert store.blob(digest).exists()
     store.clean(now=store.blob(digest).stat().st_mtime + layers.KEEP_SECONDS + 10)
     assert not store.blob(digest).exists()
+
+
+@pytest.mark.parametrize(("known", "code"), [("right", 0), ("wrong", 2), ("none", 0)])
+def test_torch_of_an_index_with_cpu_builds_is_taken_only_with_the_hash_that_was_given(
+    index: str, there: Registry, tmp_path: Path, known: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files there have a local version, as 2.13.0+cpu."""
+    right = wheel(tmp_path / "cpu", "torch", "py3-none-any", {"torch/__init__.py": "CPU = True\n"}, "1.0+cpu")
+    name = "torch-1.0+cpu-py3-none-any.whl"
+    (tmp_path / "cpu" / "torch" / "index.html").write_text(f'<a href="{name.replace("+", "%2B")}">{name}</a>')
+    (tmp_path / "cpu").rename(tmp_path / "index" / "cpu")
+    lock = Path(packages.LOCK)
+    lock.write_text(f"{lock.read_text()}torch==1.0 --hash=sha256:{'0' * 64}\ntriton==1.0 --hash=sha256:{'0' * 64}\n")
+    given = {"right": ["--torch-sha256", right], "wrong": ["--torch-sha256", "1" * 64], "none": []}[known]
+    assert push(there, "--torch", f"{index}/cpu", *given) == code
+    if code:
+        assert "ash mismatch" in capsys.readouterr().err
+    else:
+        assert pushed(there)[0][f"opt/umiak/lib/python3.{MINOR}/site-packages/torch/__init__.py"] == b"CPU = True\n"

@@ -53,6 +53,7 @@ def _store() -> Path:
     heavy: list[str | Path] = [
         CLONE / "bootstrap.lock",
         CLONE / "umiak" / "image" / "runtime.lock",
+        CLONE / "umiak" / "image" / "locks.py",
         docker / "install.py",
         _heavy_stage(),
     ]

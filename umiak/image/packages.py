@@ -55,11 +55,31 @@ def install(target: Target, lock: str, torch: Torch | None, directory: Path) -> 
     rest, version = locks.without_torch(lock)
     _uv(target, directory, _file(directory, "lock", rest), "--require-hashes")
     try:
-        wanted = _file(directory, "torch", locks.torch_requirement(version, torch.sha256))
+        wanted = locks.torch_requirement(version, torch.sha256)
     except ValueError as error:
         raise InputError(f"--torch-sha256: {error}") from None
+    if torch.sha256:
+        wanted = wanted.replace(f"=={version}", f"=={_version_on(target, torch.source, version, directory)}", 1)
     hashes = ["--require-hashes"] if torch.sha256 else []
-    _uv(target, directory, wanted, "--default-index", torch.source, *hashes)
+    _uv(target, directory, _file(directory, "torch", wanted), "--default-index", torch.source, *hashes)
+
+
+def _version_on(target: Target, source: str, version: str, directory: Path) -> str:
+    """What an index calls it, as 2.13.0+cpu: uv compares hashes only of a version that is named in full."""
+    asked = _file(directory, "asked", f"torch=={version}\n")
+    words = [
+        "pip",
+        "compile",
+        str(asked),
+        "--no-deps",
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+        "--only-binary",
+        ":all:",
+    ]
+    words += ["--no-emit-index-url", "--default-index", source, *_for(target)]
+    return _run(words, f"find torch {version} on {source}").partition("==")[2].strip()
 
 
 def resolve(target: Target, requirements: Path, runtime: str) -> str:
@@ -67,8 +87,7 @@ def resolve(target: Target, requirements: Path, runtime: str) -> str:
     constraints = _file(requirements.parent, "constraints", runtime, hidden=True)
     try:
         words = ["pip", "compile", str(requirements), "--constraints", str(constraints), "--generate-hashes", "--quiet"]
-        words += ["--no-header", "--no-annotate", "--no-emit-index-url", "--only-binary", ":all:"]
-        words += ["--python-platform", PLATFORMS[target.architecture], "--python-version", f"3.{target.minor}"]
+        words += ["--no-header", "--no-annotate", "--no-emit-index-url", "--only-binary", ":all:", *_for(target)]
         return _run(words, f"resolve {requirements}")
     finally:
         constraints.unlink()
@@ -114,6 +133,10 @@ def _uv(target: Target, directory: Path, lock: Path, *more: str) -> None:
         [*words, *more, "-r", str(lock)],
         f"get the packages for linux/{target.architecture} and Python 3.{target.minor}",
     )
+
+
+def _for(target: Target) -> list[str]:
+    return ["--python-platform", PLATFORMS[target.architecture], "--python-version", f"3.{target.minor}"]
 
 
 def _run(words: list[str], doing: str) -> str:
