@@ -192,7 +192,7 @@ def test_nothing_to_destroy_says_so(life: Life) -> None:
 
 
 def test_creation_in_progress_can_be_destroyed(life: Life) -> None:
-    life.kill_after(40)
+    life.kill_past("ExecuteChangeSet", 3)
     with pytest.raises(Killed):
         life.up()
     assert life.status() == "CREATE_IN_PROGRESS"
