@@ -198,6 +198,16 @@ def test_a_registry_that_keeps_us_out_costs_no_build(
     assert "docker login" in capsys.readouterr().err
 
 
+def test_what_a_killed_push_was_building_is_removed_a_day_later(tmp_path: Path) -> None:
+    store, build = layers.Store(tmp_path), tmp_path / "build-1"
+    (build / "packages").mkdir(parents=True)
+    began = build.stat().st_mtime
+    store.clean(now=began + layers.BUILD_SECONDS - 10)
+    assert build.exists()
+    store.clean(now=began + layers.BUILD_SECONDS + 10)
+    assert not build.exists()
+
+
 def test_the_cache_forgets_what_no_push_has_used(tmp_path: Path) -> None:
     store = layers.Store(tmp_path)
     digest = store.put(b"old")

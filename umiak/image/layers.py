@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import time
 from collections.abc import Callable, Iterable
@@ -24,6 +25,8 @@ from umiak.files import atomic, is_full, make_directory, write_json
 # All files have this time (1980-01-01, the earliest that zip files know): their real ones differ between two builds.
 MOMENT = 315532800
 KEEP_SECONDS = 30 * 24 * 3600
+# No build takes this long: its process was killed.
+BUILD_SECONDS = 24 * 3600
 # Level 6 takes four times as long for 5 % less.
 LEVEL = 1
 OCI_LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -124,6 +127,10 @@ class Store:
         return digest
 
     def clean(self, now: float) -> None:
+        """Remove what no push has used for long, and what a killed one was building."""
+        for path in self.root.glob("build-*"):
+            if now - path.stat().st_mtime > BUILD_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
         for path in (*(self.root / "blobs").iterdir(), *(self.root / "index").iterdir()):
             try:
                 if now - path.stat().st_mtime > KEEP_SECONDS:
