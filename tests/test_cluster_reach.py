@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +17,11 @@ import yaml
 from tests.cluster_life import Life, life
 from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
+from umiak import trusted
 from umiak.cli.main import main
 from umiak.cluster import checks, initial, reach
 from umiak.cluster.checks import reach as reach_check
 from umiak.errors import InputError
-from umiak.launch.kube import kubeconfig
-from umiak.launch.kube.api import Api
 from umiak.spec import yamlfile
 from umiak.spec.cluster import ClusterSpec
 
@@ -170,9 +174,9 @@ def silent() -> Iterator[str]:
             each.close()
 
 
-def test_job_says_that_the_address_has_changed_and_what_to_run(
-    life: Life, silent: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def moved(life: Life, silent: str, monkeypatch: pytest.MonkeyPatch) -> Life:
+    """A cluster that lets in the address this machine had, and whose API server therefore does not answer."""
     monkeypatch.setattr("umiak.launch.kube.api.CONNECT_SECONDS", 0.5)
     assert life.up() == 0, life.output
     path = Path("kubeconfig")
@@ -180,11 +184,81 @@ def test_job_says_that_the_address_has_changed_and_what_to_run(
     content["clusters"][0]["cluster"]["server"] = silent
     content["users"] = [{"name": content["users"][0]["name"], "user": {"token": "x"}}]
     path.write_text(yaml.safe_dump(content))
-    with Api(kubeconfig.load(path, None, {})) as api:
-        with pytest.raises(Exception, match="does not answer: check the network") as same:
-            api.items("/api/v1/nodes")
-        life.aws.address = "198.51.100.9"
-        with pytest.raises(InputError, match=r"this machine is now 198\.51\.100\.9") as moved:
-            api.items("/api/v1/nodes")
-    assert same.value.exit_code == 75  # type: ignore[attr-defined]
-    assert "umiak cluster up --api-access mine" in str(moved.value)
+    trusted.record(path)
+    life.aws.address = "198.51.100.9"
+    return life
+
+
+def test_job_says_that_the_address_has_changed_and_what_to_run(moved: Life, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["job", "ls"]) == 2
+    said = capsys.readouterr().err
+    assert "this machine is now 198.51.100.9" in said
+    assert "let it in with `umiak cluster up --api-access mine`" in said
+    assert "[y/N]" not in said
+    moved.aws.address = "203.0.113.7"
+    assert main(["job", "ls"]) == 75
+    assert "does not answer: check the network" in capsys.readouterr().err
+
+
+class Terminal:
+    """A terminal for the code under test, at which somebody answers questions in turn."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *answers: str) -> None:
+        self.shown, self._answers = "", list(answers)
+        self._keyboard, program = pty.openpty()
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            patch.setattr(f"sys.{name}", os.fdopen(os.dup(program), mode, buffering=1))
+        os.close(program)
+        self._thread = threading.Thread(target=self._answer)
+        self._thread.start()
+
+    def _answer(self) -> None:
+        asked = 0
+        with contextlib.suppress(OSError):
+            while said := os.read(self._keyboard, 4096):
+                self.shown += said.decode()
+                if self.shown.count("[y/N]") > asked:
+                    os.write(self._keyboard, f"{self._answers[asked]}\n".encode())
+                    asked += 1
+
+    def close(self) -> None:
+        for file in (sys.stdin, sys.stdout, sys.stderr):
+            file.close()
+        self._thread.join(timeout=30)
+        os.close(self._keyboard)
+
+
+def at_a_terminal(patch: pytest.MonkeyPatch, *answers: str) -> tuple[int, str]:
+    """(exit code, what was shown) of `umiak job ls`."""
+    with patch.context() as patched:
+        terminal = Terminal(patched, *answers)
+        try:
+            code = main(["job", "ls"])
+        finally:
+            terminal.close()
+    return code, terminal.shown
+
+
+def test_at_a_terminal_job_offers_to_let_the_new_address_in_and_then_runs(
+    moved: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, shown = at_a_terminal(monkeypatch, "n")
+    assert code == 2
+    assert "Run `umiak cluster up --api-access mine` now?" in shown
+    assert written(moved.directory).kubernetes.api_cidrs == ("203.0.113.7/32",)
+    code, shown = at_a_terminal(monkeypatch, "y", "n")
+    assert code == 2, "what `up` would change was declined"
+    code, shown = at_a_terminal(monkeypatch, "y", "y")
+    assert code == 0, shown
+    assert shown.rstrip().endswith("no jobs in namespace default"), shown
+    assert written(moved.directory).kubernetes.api_cidrs == ("198.51.100.9/32",)
+
+
+@pytest.mark.parametrize("cidrs", [("203.0.113.7/32", "192.0.2.0/24"), ("192.0.2.0/24",)])
+def test_addresses_that_were_chosen_by_hand_are_not_offered_to_be_replaced(
+    moved: Life, monkeypatch: pytest.MonkeyPatch, cidrs: tuple[str, ...]
+) -> None:
+    reach.rewrite(Path("cluster.yaml"), reach.Choice(cidrs))
+    code, shown = at_a_terminal(monkeypatch)
+    assert code == 2
+    assert "[y/N]" not in shown

@@ -7,14 +7,25 @@ import ipaddress
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from umiak.errors import RetryError
+from umiak.errors import InputError, RetryError
 
 SERVICE = "https://checkip.amazonaws.com"
 # Another service that answers with the address alone, for networks that cannot reach AWS's.
 VARIABLE = "UMIAK_CHECKIP_URL"
 SECONDS = 5.0
+
+
+class AddressChangedError(InputError):
+    """An API server lets in addresses, and this machine's is no longer among them."""
+
+    def __init__(self, context: str, cidrs: Sequence[str], now: str) -> None:
+        super().__init__(
+            f"the API server answers only to {', '.join(cidrs)}, and this machine is now {now} (as {service()} sees it): "
+            "let it in with `umiak cluster up --api-access mine`, which takes some minutes and costs nothing"
+        )
+        self.context, self.cidrs = context, tuple(cidrs)
 
 
 def service() -> str:

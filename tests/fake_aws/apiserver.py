@@ -33,6 +33,7 @@ COLLECTIONS = (
     "/api/v1/services",
     "/api/v1/namespaces/default/persistentvolumeclaims",
     "/api/v1/namespaces/default/serviceaccounts",
+    "/apis/batch/v1/namespaces/default/jobs",
     "/apis/networking.k8s.io/v1/ingresses",
 )
 

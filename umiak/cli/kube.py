@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from umiak.address import AddressChangedError
+from umiak.cli import cluster_moved
 from umiak.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,9 +40,15 @@ def connect(options: argparse.Namespace, written: str | None = None) -> tuple[Ap
 
 
 def with_extra(verb: str, run: Callable[[], int]) -> int:
-    """Run it; a missing library is one line about what to install."""
+    """Run it; a missing library is one line about what to install. Where our address has changed and the user wants the new
+    one let in, run it again afterwards."""
     try:
-        return run()
+        try:
+            return run()
+        except AddressChangedError as error:
+            if not cluster_moved.let_in(error):
+                raise
+            return run()
     except ModuleNotFoundError as error:
         if error.name not in EXTRA:
             raise

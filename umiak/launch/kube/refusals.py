@@ -61,10 +61,7 @@ def _moved(access: Access) -> UmiakError | None:
         return None
     if address.covers(cidrs, now):
         return None
-    return InputError(
-        f"the API server answers only to {', '.join(cidrs)}, and this machine is now {now} (as {address.service()} sees it): "
-        "let it in with `umiak cluster up --api-access mine`, which takes some minutes and costs nothing"
-    )
+    return address.AddressChangedError(access.context, cidrs, now)
 
 
 def no_trust(access: Access, text: str) -> UmiakError:
