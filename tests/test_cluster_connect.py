@@ -26,15 +26,15 @@ from umiak.cluster import boundary, checks, connect, policy, template
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks import reach
 from umiak.errors import RetryError
-from umiak.launch.kube import kubeconfig
-from umiak.launch.kube.api import Api
+from umiak.kube import kubeconfig
+from umiak.kube.api import Api
 from umiak.spec.cluster import ClusterSpec
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
 __all__ = ["life"]
 connected = cluster_life._connect
 LIST = (
-    "from umiak.launch.kube import kubeconfig; from umiak.launch.kube.api import Api; import os, sys\n"
+    "from umiak.kube import kubeconfig; from umiak.kube.api import Api; import os, sys\n"
     "print('nodes', len(Api(kubeconfig.load(None, None, os.environ)).items('/api/v1/nodes'))); sys.exit(7)"
 )
 

@@ -177,7 +177,7 @@ def silent() -> Iterator[str]:
 @pytest.fixture
 def moved(life: Life, silent: str, monkeypatch: pytest.MonkeyPatch) -> Life:
     """A cluster that lets in the address this machine had, and whose API server therefore does not answer."""
-    monkeypatch.setattr("umiak.launch.kube.api.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("umiak.kube.api.CONNECT_SECONDS", 0.5)
     assert life.up() == 0, life.output
     path = Path("kubeconfig")
     content = yaml.safe_load(path.read_text())

@@ -18,7 +18,7 @@ from tests.fake_aws import FakeAws
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.operations import Break
 from umiak.cluster import difference, states, template
-from umiak.launch.kube import kubeconfig
+from umiak.kube import kubeconfig
 from umiak.spec.cluster import ClusterSpec
 
 pytest_plugins = ("tests.fake_aws.fixtures",)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.recorded_kube import RecordedKube, recorded
 from umiak.cli.main import main
-from umiak.launch.kube import data
+from umiak.jobs import data
 
 NOTED = {
     "image": "123456789012.dkr.ecr.us-west-2.amazonaws.com/paddle-images:latest",

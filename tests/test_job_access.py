@@ -21,8 +21,8 @@ from tests.recorded_kube import RecordedKube, recorded
 from umiak import trusted
 from umiak.cli.main import main
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube import kubeconfig
-from umiak.launch.kube.api import Api, ApiError, path
+from umiak.kube import kubeconfig
+from umiak.kube.api import Api, ApiError, path
 from umiak.wire import credentials
 
 JOBS = path("Job", "default")
@@ -292,7 +292,7 @@ def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("umiak.launch.kube.api.READ_SECONDS", 0.3)
+    monkeypatch.setattr("umiak.kube.api.READ_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         file = RecordedKube(url=f"http://127.0.0.1:{silent.getsockname()[1]}").kubeconfig(tmp_path / "config")
         with pytest.raises(RetryError, match="does not answer"):

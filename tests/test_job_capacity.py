@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import kube_objects as make
-from umiak.launch.kube import capacity, manifests, pods
+from umiak.jobs import capacity, manifests, pods
 from umiak.spec.job import JobSpec
 
 

@@ -22,8 +22,9 @@ from tests import kube_objects as make
 from tests.recorded_kube import RecordedKube, recorded
 from umiak.cli.main import main
 from umiak.errors import RetryError
-from umiak.launch.kube import control, data, kubeconfig, watch
-from umiak.launch.kube.api import Api
+from umiak.jobs import control, data, watch
+from umiak.kube import kubeconfig
+from umiak.kube.api import Api
 
 JOB = {"name": "rec", "image": "umiak/runtime:1", "grace": "10s"}
 MADE = {
@@ -421,7 +422,7 @@ def test_logs_begin_with_the_first_failure(kube: RecordedKube, capsys: pytest.Ca
 def test_logs_are_followed_from_a_pod_to_its_replacement(
     kube: RecordedKube, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("umiak.launch.kube.logs.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("umiak.jobs.logs.POLL_SECONDS", 0.05)
     job = kube.put(make.job())
     kube.put(make.failed(0, 75, name="rec-0-old", message=make.report("lost")))
     kube.logs["rec-0-old"] = "before\n"

@@ -9,8 +9,8 @@ import pytest
 
 from tests import kube_objects as make
 from umiak.cli import job_text as display
-from umiak.launch.kube import capacity, pods, status
-from umiak.launch.kube.diagnosis import Facts, Problem, problems
+from umiak.jobs import capacity, pods, status
+from umiak.jobs.diagnosis import Facts, Problem, problems
 
 NOW = datetime(2026, 11, 16, 9, 20, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from umiak.errors import InputError
-from umiak.launch.kube import configdir, manifests, plan
-from umiak.launch.kube.merge import merged
+from umiak.jobs import configdir, manifests, plan
+from umiak.kube.merge import merged
 from umiak.spec.job import JobSpec, Volume
 from umiak.wire import credentials
 

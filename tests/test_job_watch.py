@@ -17,8 +17,9 @@ from tests.fake_aws import FakeAws
 from tests.recorded_kube import RecordedKube, recorded
 from umiak.cli import job_display
 from umiak.cli.job_prices import Prices
-from umiak.launch.kube import kubeconfig, pods, status, watch
-from umiak.launch.kube.api import Api
+from umiak.jobs import pods, status, watch
+from umiak.kube import kubeconfig
+from umiak.kube.api import Api
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
 

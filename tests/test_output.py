@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError, RetryError
-from umiak.launch.kube import output, visitor
-from umiak.launch.kube.api import Api
-from umiak.launch.kube.kubeconfig import Access
-from umiak.launch.kube.manifests import VOLUME
+from umiak.jobs import output, volume_pod
+from umiak.jobs.manifests import VOLUME
+from umiak.kube.api import Api
+from umiak.kube.kubeconfig import Access
 
 
-class Here(visitor.Visit):
+class Here(volume_pod.Visit):
     """A visit whose volume is a directory of this machine. Its line can be cut or made noisy."""
 
     def __init__(self, volume: Path, cut_after: int | None = None, noise: bool = False) -> None:
@@ -128,7 +128,7 @@ def test_files_outside_the_directory_are_refused(volume: Path, tmp_path: Path) -
 
 
 def test_a_visitor_reads_only_and_disappears_by_itself() -> None:
-    made = visitor.manifest("umiak-visit-1", "efsvol", "umiak/runtime:1", writable=False)
+    made = volume_pod.manifest("umiak-visit-1", "efsvol", "umiak/runtime:1", writable=False)
     pod = made["spec"]["template"]["spec"]
     assert made["spec"]["ttlSecondsAfterFinished"] == 0
     assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "efsvol", "readOnly": True}

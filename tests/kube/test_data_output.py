@@ -19,8 +19,9 @@ from tests.kube.jobs import TrainingJob
 from tests.kube.namespace import Namespace
 from tests.processes import kill_tree, snapshot_bytes, start, umiak
 from umiak.data import shards
-from umiak.launch.kube import kubeconfig, output, visitor
-from umiak.launch.kube.api import Api
+from umiak.jobs import output, volume_pod
+from umiak.kube import kubeconfig
+from umiak.kube.api import Api
 
 SAMPLES = 30_000
 TEXT = "".join(f"sample {number}\n" for number in range(SAMPLES))
@@ -171,7 +172,7 @@ def test_pulling_is_about_as_fast_as_kubectl_cp(namespace: Namespace, tmp_path: 
     reader = _reader(namespace)
     ours, theirs = [], []
     access = kubeconfig.load(namespace.cluster.kubeconfig, None, {})
-    with Api(access) as api, visitor.visit(api, namespace.name, "efsvol", RUNTIME) as visit:
+    with Api(access) as api, volume_pod.visit(api, namespace.name, "efsvol", RUNTIME) as visit:
         for number in range(8):
             began = time.monotonic()
             namespace.kubectl("cp", f"{reader}:/volume/{job.name}/output", str(tmp_path / f"kubectl-{number}"))

@@ -53,8 +53,8 @@ def talk(yes: bool) -> Any:
 
 
 def _connect(path: Path) -> Any:
-    from umiak.launch.kube import kubeconfig
-    from umiak.launch.kube.api import Api
+    from umiak.kube import kubeconfig
+    from umiak.kube.api import Api
 
     return Api(kubeconfig.load(path, None, {}))
 
@@ -85,7 +85,7 @@ def up(options: argparse.Namespace) -> int:
 def _offer_image(options: argparse.Namespace) -> None:
     """The last thing that a first job needs, unless it is there already."""
     from umiak.cli import image
-    from umiak.launch.kube import kubeconfig
+    from umiak.kube import kubeconfig
 
     image.offer(kubeconfig.load(options.kubeconfig, None, {}).made)
 

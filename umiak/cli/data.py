@@ -111,7 +111,7 @@ def _submit(options: argparse.Namespace) -> int:
 
 
 def _submitted(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import data
+    from umiak.jobs import data
     from umiak.spec import yamlfile
     from umiak.spec.job import CLAIM, JobSpec
 

@@ -141,7 +141,7 @@ def _of_job() -> str | None:
 
 def cluster() -> dict[str, str]:
     """What the kubeconfig here says of a cluster that `umiak cluster up` made."""
-    from umiak.launch.kube import kubeconfig
+    from umiak.kube import kubeconfig
 
     try:
         return dict(kubeconfig.load(None, None, os.environ).made)

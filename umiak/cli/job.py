@@ -17,7 +17,7 @@ from umiak.cli.kube import add_options, connect, with_extra
 from umiak.errors import InputError, RetryError
 
 if TYPE_CHECKING:
-    from umiak.launch.kube.api import Api
+    from umiak.kube.api import Api
     from umiak.spec.job import JobSpec
 
 FILE = "job.yaml"
@@ -161,8 +161,8 @@ def _cluster(options: argparse.Namespace) -> Mapping[str, str]:
 def _submit(options: argparse.Namespace) -> int:
     from umiak.cli import image
     from umiak.cli import job_text as text
-    from umiak.launch.kube import plan, submit
-    from umiak.launch.kube.manifests import placeholders
+    from umiak.jobs import plan, submit
+    from umiak.jobs.manifests import placeholders
 
     spec = _load(options.file)
     if options.dry_run and spec.requirements:
@@ -213,7 +213,7 @@ def _show(api: Api, namespace: str, name: str) -> int:
 
 def _ls(options: argparse.Namespace) -> int:
     from umiak.cli import job_text as text
-    from umiak.launch.kube import status
+    from umiak.jobs import status
 
     api, namespace = connect(options)
     with api:
@@ -225,7 +225,7 @@ def _ls(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     from umiak.cli import job_text as text
-    from umiak.launch.kube import status
+    from umiak.jobs import status
 
     api, namespace, name = _job(options)
     with api:
@@ -242,7 +242,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _wait(options: argparse.Namespace) -> int:
     from umiak.cli import job_text as text
-    from umiak.launch.kube import status, watch
+    from umiak.jobs import status, watch
 
     api, namespace, name = _job(options)
     limit = time.monotonic() + options.timeout if options.timeout is not None else None
@@ -258,7 +258,7 @@ def _wait(options: argparse.Namespace) -> int:
 
 def _logs(options: argparse.Namespace) -> int:
     from umiak.cli import job_text as text
-    from umiak.launch.kube import logs, status
+    from umiak.jobs import logs, status
 
     api, namespace, name = _job(options)
     with api:
@@ -286,7 +286,7 @@ def _logs(options: argparse.Namespace) -> int:
 
 
 def _cancel(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import control
+    from umiak.jobs import control
 
     api, namespace, name = _job(options)
     with api:
@@ -296,7 +296,7 @@ def _cancel(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import control
+    from umiak.jobs import control
 
     api, namespace, name = _job(options)
     with api:
@@ -305,7 +305,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 
 def _legacy(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import legacy
+    from umiak.jobs import legacy
 
     print(legacy.images() if options.image_names else legacy.text(options.namespace).rstrip())
     return 0

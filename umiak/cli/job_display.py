@@ -18,9 +18,9 @@ from umiak.cli.display import line as event_line
 from umiak.cli.job_text import FEW
 
 if TYPE_CHECKING:
-    from umiak.launch.kube.api import Api
-    from umiak.launch.kube.status import Status
-    from umiak.launch.kube.watch import Away, Meter, Price
+    from umiak.jobs.status import Status
+    from umiak.jobs.watch import Away, Meter, Price
+    from umiak.kube.api import Api
 
 # Rounds come at a pace that suits a log; all else when it happens.
 ROUND_SECONDS = 15.0
@@ -30,7 +30,7 @@ _COLOURS = {"done": "dim", "running": "green", "training": "green", "failed": "r
 
 def watch(api: Api, namespace: str, name: str, price: Price) -> int:
     """Show a job until it ends; its exit code is ours. Ctrl-C leaves it running and says how to come back."""
-    from umiak.launch.kube.watch import Away, Meter, asked, states
+    from umiak.jobs.watch import Away, Meter, asked, states
 
     console = Console(highlight=False)
     meter, (cpu, memory) = Meter(api, price), asked(api, namespace, name)
@@ -93,7 +93,7 @@ class _Teller:
         self._next = 0.0
 
     def tell(self, state: Status | Away) -> None:
-        from umiak.launch.kube.watch import Away
+        from umiak.jobs.watch import Away
 
         if isinstance(state, Away):
             self._once(f"no answer, training goes on: {state.why}")

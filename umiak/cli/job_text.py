@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from umiak.cli.progress import Progress, duration, number
 
 if TYPE_CHECKING:
-    from umiak.launch.kube.diagnosis import Problem
-    from umiak.launch.kube.plan import Plan
-    from umiak.launch.kube.status import Line, Status, Worker
+    from umiak.jobs.diagnosis import Problem
+    from umiak.jobs.plan import Plan
+    from umiak.jobs.status import Line, Status, Worker
 
 # More workers than this are shown only where they differ from the others.
 FEW = 20

@@ -13,7 +13,7 @@ from umiak.cli import cluster_moved
 from umiak.errors import InputError
 
 if TYPE_CHECKING:
-    from umiak.launch.kube.api import Api
+    from umiak.kube.api import Api
 
 # What the optional dependency group "kube" brings, by the names they are imported by.
 EXTRA = ("yaml", "urllib3", "websocket")
@@ -32,8 +32,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def connect(options: argparse.Namespace, written: str | None = None) -> tuple[Api, str]:
     """The API server, and the namespace: of the command line, else the `written` one, else the context's."""
-    from umiak.launch.kube import kubeconfig
-    from umiak.launch.kube.api import Api
+    from umiak.kube import kubeconfig
+    from umiak.kube.api import Api
 
     access = kubeconfig.load(options.kubeconfig, options.context, os.environ)
     return Api(access), options.namespace or written or access.namespace

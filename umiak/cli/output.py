@@ -15,8 +15,8 @@ from umiak.cli.kube import add_options, connect, with_extra
 from umiak.errors import InputError
 
 if TYPE_CHECKING:
-    from umiak.launch.kube.output import Place
-    from umiak.launch.kube.visitor import Visit
+    from umiak.jobs.output import Place
+    from umiak.jobs.volume_pod import Visit
 
 
 def run(argv: list[str]) -> int:
@@ -55,7 +55,7 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _visit(options: argparse.Namespace) -> Iterator[tuple[Visit, Place]]:
-    from umiak.launch.kube import output, visitor
+    from umiak.jobs import output, volume_pod
     from umiak.spec import yamlfile
     from umiak.spec.job import JobSpec
 
@@ -68,12 +68,12 @@ def _visit(options: argparse.Namespace) -> Iterator[tuple[Visit, Place]]:
             place = output.Place(spec.claim, spec.output, spec.image)
         else:
             place = output.of_job(api, namespace, options.job)
-        with visitor.visit(api, namespace, place.claim, place.image) as visit:
+        with volume_pod.visit(api, namespace, place.claim, place.image) as visit:
             yield visit, place
 
 
 def _ls(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import output
+    from umiak.jobs import output
 
     with _visit(options) as (visit, place):
         files = output.listing(visit, place.directory)
@@ -84,7 +84,7 @@ def _ls(options: argparse.Namespace) -> int:
 
 
 def _pull(options: argparse.Namespace) -> int:
-    from umiak.launch.kube import output
+    from umiak.jobs import output
 
     *passes, directory = options.words
     if len(passes) > 1:

@@ -1,5 +1,5 @@
 """job.yaml: what a training job on Kubernetes should be. Typed and checked here, once; what the cluster thinks of it is
-`umiak.launch.kube`'s work."""
+`umiak.jobs`'s work."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from typing import IO
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import CHUNK, disk_error
-from umiak.launch.kube.api import Api, path
-from umiak.launch.kube.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
-from umiak.launch.kube.visitor import Visit
+from umiak.jobs.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
+from umiak.jobs.volume_pod import Visit
+from umiak.kube.api import Api, path
 from umiak.paths import is_relative
 
 SHA_BYTES = 32

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from umiak.errors import InputError, RetryError
-from umiak.launch.kube import status, visitor
-from umiak.launch.kube.api import Api, ApiError, Object, path
-from umiak.launch.kube.manifests import (
+from umiak.jobs import status, volume_pod
+from umiak.jobs.manifests import (
     CANCELLED_NOTE,
     CLAIM_NOTE,
     CONTAINER,
     LABEL,
     VOLUME,
 )
-from umiak.launch.kube.submit import remove
+from umiak.jobs.submit import remove
+from umiak.kube.api import Api, ApiError, Object, path
 
 POLL_SECONDS = 0.5
 # Beyond the pods' own grace: Kubernetes needs a moment to see that they are gone.
@@ -92,9 +92,9 @@ def wipe(api: Api, namespace: str, claim: str, where: str, image: str) -> None:
     """Delete a directory on the volume, and the one around it if nothing else is in there."""
     parent = where.partition("/")[0]
     # The pod stays while there is something to remove, however long that takes.
-    awake = f"while kill -0 $! 2>/dev/null; do touch {visitor.ALIVE}; sleep 0.2; done; wait $!"
+    awake = f"while kill -0 $! 2>/dev/null; do touch {volume_pod.ALIVE}; sleep 0.2; done; wait $!"
     script = f"rm -rf {VOLUME}/{where} & {awake} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
-    with visitor.visit(api, namespace, claim, image, writable=True) as visit:
+    with volume_pod.visit(api, namespace, claim, image, writable=True) as visit:
         for _ in visit.run(["sh", "-c", script]):
             pass
 

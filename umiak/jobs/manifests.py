@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from umiak.launch.kube.merge import merged
+from umiak.kube.merge import merged
 from umiak.spec.job import JobSpec, seconds
 
 Object = dict[str, Any]

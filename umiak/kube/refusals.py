@@ -11,7 +11,7 @@ from urllib3 import exceptions
 
 from umiak import address
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube.kubeconfig import Access
+from umiak.kube.kubeconfig import Access
 
 
 class ApiError(UmiakError):

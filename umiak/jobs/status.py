@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from umiak.errors import InputError, RetryError
-from umiak.launch.kube import capacity
-from umiak.launch.kube.api import Api, ApiError, Object, path
-from umiak.launch.kube.diagnosis import Facts, Problem, last_event, not_created, problems
-from umiak.launch.kube.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE, RENEWED_NOTE
-from umiak.launch.kube.pods import Node, Pod, moment, node, pod
+from umiak.jobs import capacity
+from umiak.jobs.diagnosis import Facts, Problem, last_event, not_created, problems
+from umiak.jobs.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE, RENEWED_NOTE
+from umiak.jobs.pods import Node, Pod, moment, node, pod
+from umiak.kube.api import Api, ApiError, Object, path
 from umiak.wire import credentials
 
 MARK = "@umiak "

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube.api import Api, ApiError, path
-from umiak.launch.kube.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
-from umiak.launch.kube.pods import Pod
-from umiak.launch.kube.pods import pod as read_pod
+from umiak.jobs.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
+from umiak.jobs.pods import Pod
+from umiak.jobs.pods import pod as read_pod
+from umiak.kube.api import Api, ApiError, path
 
 LABEL = "umiak.dev/data"
 SOURCE_NOTE = "umiak.dev/split"

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube import capacity
-from umiak.launch.kube.api import Api, ApiError, Object, no_namespace, path
-from umiak.launch.kube.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RENEWED_NOTE, RESUMED_NOTE, Keys
-from umiak.launch.kube.plan import Plan
-from umiak.launch.kube.pods import moment, node
-from umiak.launch.kube.status import certificates_until
+from umiak.jobs import capacity
+from umiak.jobs.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RENEWED_NOTE, RESUMED_NOTE, Keys
+from umiak.jobs.plan import Plan
+from umiak.jobs.pods import moment, node
+from umiak.jobs.status import certificates_until
+from umiak.kube.api import Api, ApiError, Object, no_namespace, path
 
 # A Job that is suspended though nobody cancelled it: for so long another submit may still be busy with it.
 BUSY_SECONDS = 60

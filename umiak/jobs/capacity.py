@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from umiak.launch.kube.pods import Node, amount
+from umiak.jobs.pods import Node, amount
 
 Object = dict[str, Any]
 GIB = Decimal(1024**3)

@@ -9,10 +9,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from umiak.errors import RetryError, UmiakError
-from umiak.launch.kube import capacity, status
-from umiak.launch.kube.api import Api, ApiError, path
-from umiak.launch.kube.pods import Node, node
-from umiak.launch.kube.status import FINAL, Status, Worker
+from umiak.jobs import capacity, status
+from umiak.jobs.pods import Node, node
+from umiak.jobs.status import FINAL, Status, Worker
+from umiak.kube.api import Api, ApiError, path
 
 SECONDS = 2.0
 # The API server of a large cluster is not asked again at once: at most a sixth of the time is spent asking.

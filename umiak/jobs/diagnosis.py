@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from umiak.launch.kube import capacity
-from umiak.launch.kube.pods import Node, Pod, moment
+from umiak.jobs import capacity
+from umiak.jobs.pods import Node, Pod, moment
 
 Object = dict[str, Any]
 

@@ -21,8 +21,8 @@ from urllib3 import exceptions
 from urllib3.response import BaseHTTPResponse
 
 from umiak.errors import InputError, RetryError
-from umiak.launch.kube.kubeconfig import Access, Credentials
-from umiak.launch.kube.refusals import ApiError, no_namespace, no_trust, not_kubernetes, plain, refusal, translated
+from umiak.kube.kubeconfig import Access, Credentials
+from umiak.kube.refusals import ApiError, no_namespace, no_trust, not_kubernetes, plain, refusal, translated
 
 __all__ = ["KINDS", "Api", "ApiError", "Object", "no_namespace", "path"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.launch.kube import command
-from umiak.launch.kube.api import Api, path
-from umiak.launch.kube.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
-from umiak.launch.kube.pods import pod as read_pod
+from umiak.jobs.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
+from umiak.jobs.pods import pod as read_pod
+from umiak.kube import command
+from umiak.kube.api import Api, path
 
 LABEL = "umiak.dev/visitor"
 ALIVE = "/tmp/alive"

@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from umiak.launch.kube import configdir, manifests
-from umiak.launch.kube.manifests import Keys, Object
+from umiak.jobs import configdir, manifests
+from umiak.jobs.manifests import Keys, Object
 from umiak.paths import LOCK
 from umiak.spec.job import JobSpec
 from umiak.spec.yamlfile import to_yaml

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from umiak.launch.kube.manifests import CONTAINER
+from umiak.jobs.manifests import CONTAINER
 from umiak.spec.job import quantity
 
 Object = dict[str, Any]

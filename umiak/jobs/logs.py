@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 from umiak.errors import InputError, RetryError
-from umiak.launch.kube import status
-from umiak.launch.kube.api import Api, ApiError, path
-from umiak.launch.kube.manifests import CONTAINER, LABEL
-from umiak.launch.kube.pods import Pod, pod
-from umiak.launch.kube.status import FINAL, MARK, SERVER_MARK, Status
+from umiak.jobs import status
+from umiak.jobs.manifests import CONTAINER, LABEL
+from umiak.jobs.pods import Pod, pod
+from umiak.jobs.status import FINAL, MARK, SERVER_MARK, Status
+from umiak.kube.api import Api, ApiError, path
 
 POLL_SECONDS = 1.0
 AWAY_SECONDS = 600
