@@ -16,10 +16,10 @@ from umiak.errors import RetryError
 from umiak.pserver.asynchronous import AsyncService
 from umiak.pserver.protocol import Flags, ServiceSpec
 from umiak.pserver.service import Contribution
+from umiak.rundir import checkpoint
+from umiak.rundir.checkpoint import Manifest
 from umiak.spec.optim import SGD, to_json
-from umiak.trainer import checkpoint
 from umiak.trainer import run as training
-from umiak.trainer.checkpoint import Manifest
 
 JOB = ("train", str(TINY), "--workers", "3", "--mode", "async")
 

@@ -14,13 +14,13 @@ from torch import nn
 
 import umiak
 from tests.trainers import server, train
-from umiak import files, reader
+from umiak import files
 from umiak.data.columns import Columns
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
+from umiak.rundir import checkpoint, prepare, reader
+from umiak.rundir.checkpoint import MANIFEST, directory_for
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint, output
-from umiak.trainer.checkpoint import MANIFEST, directory_for
 from umiak.trainer.run import Assignment, run
 
 draw = np.random.default_rng(5)
@@ -203,7 +203,7 @@ def test_resume_round_is_a_way_past_a_checkpoint_that_cannot_even_be_looked_at(
     monkeypatch.setattr(files, "STORAGE_SECONDS", 0.1)
     with pytest.raises(StorageError, match=f"{newer.path}.*--resume_round {older.round} "):
         train(JOB, out, num_passes=3, resume=True)
-    output.carry_out(output.decide(Settings(save_dir=out, resume=True, resume_round=older.round)), print)
+    prepare.carry_out(prepare.decide(Settings(save_dir=out, resume=True, resume_round=older.round)), print)
     assert (out / "checkpoints" / f"aside-{newer.path.name}").is_dir()
     assert checkpoint.select(out) == older.path
 
@@ -270,11 +270,11 @@ def test_what_is_deleted_is_decided_first_and_said_before_and_after(
     (out / "notes.txt").write_text("mine")
     (out / "generations").mkdir(exist_ok=True)
     before = tree(out)
-    plan = output.decide(Settings(save_dir=out, overwrite=True))
+    plan = prepare.decide(Settings(save_dir=out, overwrite=True))
     assert tree(out) == before, "deciding changes nothing"
     assert {path.name for path in plan.delete} == {"checkpoints", "metrics.jsonl", "pass-00000", "tensorboard"}
     capsys.readouterr()
-    output.carry_out(plan, print)
+    prepare.carry_out(plan, print)
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"--overwrite: deleting from {out}: checkpoints, metrics.jsonl, pass-00000, tensorboard"
     assert said[1] == f"deleted from {out}: checkpoints, metrics.jsonl, pass-00000, tensorboard"

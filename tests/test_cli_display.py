@@ -13,7 +13,7 @@ from rich.console import Console
 
 from umiak.cli import display as screen
 from umiak.cli.progress import Progress, duration, number, spark
-from umiak.trainer import curves
+from umiak.evaluation import curves
 
 BASELINE = {"name": "user+item mean", "metric": "rmse", "value": 0.9423}
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from umiak import ownership
 from umiak.errors import InputError, ReplacedError, RetryError, StorageError, UmiakError
 from umiak.launch.directory import LocalDirectory
+from umiak.rundir import generations
+from umiak.rundir.places import Places
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.child import Report, TrainerChild
 from umiak.worker.coordinator import Coordinator
 from umiak.worker.failures import Failure, History
 from umiak.worker.link import Dismissed, join
-from umiak.worker.places import Places
 from umiak.worker.roster import Rules
 from umiak.worker.supervisor import Supervisor, WorkerPlan
 
@@ -339,7 +339,7 @@ def test_a_job_whose_checkpoint_cannot_be_chosen_ends_with_the_reason(
 def test_a_coordinator_whose_directory_was_taken_tells_nobody_to_end(together: Start) -> None:
     job = together(2, rounds)
     job.until(job.trains)
-    ownership.seize(job.run_directory.out, "the next coordinator")
+    generations.seize(job.run_directory.out, "the next coordinator")
     job.add(1, "successor")
     with pytest.raises(ReplacedError, match="taken"):
         job.until(lambda: False)

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from umiak import files, reader
+from umiak import files
 from umiak.errors import DamagedError, InputError, StorageError
 from umiak.files import atomic, disk_error, patiently, write_json
-from umiak.tensorfile import Piece, TensorFile, read_tensors, write_tensors
+from umiak.rundir import reader
+from umiak.rundir.tensorfile import Piece, TensorFile, read_tensors, write_tensors
 
 
 def test_many_writers_with_one_process_id_do_not_take_each_others_files(tmp_path: Path) -> None:

@@ -21,36 +21,36 @@ COMMON = {
     "errors",
     "files",
     "logs",
-    "ownership",
-    "parameterfile",
     "paths",
     "trusted",
-    "reader",
-    "tensorfile",
 }
 MAY_IMPORT = {
     "spec": set(),
     "wire": set(),
+    "rundir": {"spec"},
     "data": {"spec", "wire"},
     "nn": {"spec", "wire"},
-    "pserver": {"spec", "wire"},
-    "trainer": {"spec", "wire", "data", "nn", "pserver"},
-    "worker": {"spec", "wire", "data", "nn", "pserver", "trainer"},
-    "launch": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
+    "pserver": {"spec", "wire", "rundir"},
+    "trainer": {"spec", "wire", "rundir", "data", "nn", "pserver"},
+    "evaluation": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer"},
+    "worker": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation"},
+    "launch": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation", "worker"},
     "paddle_v1": {"spec", "data", "nn"},
     "kube": {"spec"},
     "jobs": {"spec", "wire", "kube"},
     "cluster": {"spec", "kube"},
     "image": {"spec", "pserver", "paddle_v1", "worker"},
-    "pod": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker"},
-    "bench": {"spec", "wire", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
+    "pod": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker"},
+    "bench": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {
         "spec",
         "wire",
+        "rundir",
         "data",
         "nn",
         "pserver",
         "trainer",
+        "evaluation",
         "worker",
         "launch",
         "kube",
@@ -122,7 +122,7 @@ def test_import_umiak_loads_nothing_heavy() -> None:
     assert not loaded("import umiak") & {*HEAVY, "numpy", "numba", "rich"}
 
 
-@pytest.mark.parametrize("package", ["spec", "wire", "pserver", "data"])
+@pytest.mark.parametrize("package", ["spec", "wire", "rundir", "pserver", "data"])
 def test_torch_is_never_loaded_by(package: str) -> None:
     """It costs seconds, and servers do without it."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (UMIAK / package).glob("*.py")]

@@ -20,12 +20,12 @@ from umiak.cli.paddle import COMMANDS
 from umiak.cli.paddle import run as paddle
 from umiak.data import provider
 from umiak.errors import InputError
+from umiak.evaluation import checkgrad, modeltests, timing
 from umiak.paddle_v1 import diagram, language
 from umiak.spec.config import Config
 from umiak.spec.flags import parse
 from umiak.spec.load import Loaded
 from umiak.spec.optim import SGD
-from umiak.trainer import checkgrad, modeltests, timing
 
 CONFIG = "trainer_config.demo.py"
 

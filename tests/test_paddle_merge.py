@@ -15,7 +15,7 @@ from umiak.cli.paddle import run as paddle
 from umiak.errors import InputError
 from umiak.paddle_v1 import language, messages
 from umiak.paddle_v1.modelconfig import model_config
-from umiak.parameterfile import HEADER
+from umiak.rundir.parameterfile import HEADER
 
 CONFIG = "trainer_config.demo.py"
 REPEATED = {

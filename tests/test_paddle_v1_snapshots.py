@@ -15,10 +15,10 @@ import umiak
 from tests import v1demo
 from tests.trainers import BOTH, server, train
 from umiak.errors import InputError
+from umiak.evaluation import evaluate
 from umiak.launch.local import train as launch
 from umiak.spec.load import Loaded, load
 from umiak.spec.settings import Settings
-from umiak.trainer import evaluate
 
 SHAPES = {
     "words": (60, 6),

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from umiak import ownership
 from umiak.errors import InputError, ReplacedError, RetryError
-from umiak.pod import claim, environment, lead, report
+from umiak.pod import environment, lead, report
 from umiak.pod.lead import Lead
 from umiak.pod.report import Outcome
+from umiak.rundir import generations, layout, lease
 from umiak.spec.settings import Settings
 
 GIVEN = {
@@ -69,10 +69,10 @@ def never(seconds: float) -> None:
 
 
 def test_every_coordinator_has_a_newer_generation_than_those_before(tmp_path: Path) -> None:
-    first = claim.take(settings(tmp_path), "job", "a", never)
+    first = lease.take(settings(tmp_path), "job", "a", never)
     for generation in range(1, 8):
         first.advance(generation)
-    second = claim.take(settings(tmp_path), "job", "b", lambda seconds: None)
+    second = lease.take(settings(tmp_path), "job", "b", lambda seconds: None)
     assert (first.generation, second.generation) == (7, 8)
 
 
@@ -80,126 +80,126 @@ def test_the_directory_of_an_earlier_version_goes_on_counting_generations(tmp_pa
     old = {"uid": "job", "owner": "x", "generation": 4, "released": True, "done": False}
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "job.json").write_text(json.dumps(old))
-    assert claim.take(settings(tmp_path), "job", "a", never).generation == 5
+    assert lease.take(settings(tmp_path), "job", "a", never).generation == 5
 
 
 def test_who_has_lost_an_output_directory_to_another_notices_and_writes_nothing(tmp_path: Path) -> None:
-    given_up = claim.take(settings(tmp_path), "job", "a", never)
+    given_up = lease.take(settings(tmp_path), "job", "a", never)
     given_up.look()
     waited: list[float] = []
-    claim.take(settings(tmp_path), "job", "b", waited.append).look()
-    assert waited == [claim.HANDOVER_SECONDS], "the one before gets the time to notice"
-    written = (tmp_path / "out" / claim.FILE).read_bytes()
-    for act in (given_up.look, given_up.note, lambda: given_up.note(done=True), lambda: given_up.advance(1)):
+    lease.take(settings(tmp_path), "job", "b", waited.append).look()
+    assert waited == [lease.HANDOVER_SECONDS], "the one before gets the time to notice"
+    written = (tmp_path / "out" / layout.JOB).read_bytes()
+    for act in (given_up.look, given_up.write, lambda: given_up.write(done=True), lambda: given_up.advance(1)):
         with pytest.raises(ReplacedError):
             act()
-    assert (tmp_path / "out" / claim.FILE).read_bytes() == written
+    assert (tmp_path / "out" / layout.JOB).read_bytes() == written
 
 
 def test_job_json_that_a_replaced_owner_wrote_late_is_corrected(tmp_path: Path) -> None:
     """It was frozen between its look and its write."""
-    late = claim.take(settings(tmp_path), "job", "a", never)
-    owner = claim.take(settings(tmp_path), "job", "b", lambda seconds: None)
-    (tmp_path / "out" / claim.FILE).write_text(json.dumps(late.entry.to_json()))
+    late = lease.take(settings(tmp_path), "job", "a", never)
+    owner = lease.take(settings(tmp_path), "job", "b", lambda seconds: None)
+    (tmp_path / "out" / layout.JOB).write_text(json.dumps(late.entry.to_json()))
     owner.look()
-    found = claim.read(tmp_path / "out")
+    found = lease.read(tmp_path / "out")
     assert found is not None and found == owner.entry
 
 
 def test_a_coordinator_in_a_pod_that_was_replaced_does_not_take_the_directory_back(tmp_path: Path) -> None:
     """Its pod wakes up, finds its coordinator silent and starts another."""
-    claim.take(settings(tmp_path), "job", "frozen", never)
-    healthy = claim.take(settings(tmp_path), "job", "successor", lambda seconds: None)
+    lease.take(settings(tmp_path), "job", "frozen", never)
+    healthy = lease.take(settings(tmp_path), "job", "successor", lambda seconds: None)
     with pytest.raises(ReplacedError):
-        claim.take(settings(tmp_path), "job", "frozen", never)
+        lease.take(settings(tmp_path), "job", "frozen", never)
     healthy.look()
-    assert claim.take(settings(tmp_path), "job", "successor", never).generation == 2, "its own pod may start another"
+    assert lease.take(settings(tmp_path), "job", "successor", never).generation == 2, "its own pod may start another"
 
 
 def test_the_generation_tells_who_was_replaced_before_job_json_does(tmp_path: Path) -> None:
-    claim.take(settings(tmp_path), "job", "frozen", never)
-    ownership.seize(tmp_path / "out", "successor")
+    lease.take(settings(tmp_path), "job", "frozen", never)
+    generations.seize(tmp_path / "out", "successor")
     with pytest.raises(ReplacedError, match="given up for lost"):
-        claim.take(settings(tmp_path), "job", "frozen", never)
+        lease.take(settings(tmp_path), "job", "frozen", never)
 
 
 def test_replaced_pods_are_known_to_the_next_coordinator(tmp_path: Path) -> None:
-    first = claim.take(settings(tmp_path), "job", "a", never)
+    first = lease.take(settings(tmp_path), "job", "a", never)
     places = copy.deepcopy(first.entry.places)
     for name in ("b", "c"):
         places.take(1, name)
-    first.note(places=places)
-    found = claim.take(settings(tmp_path), "job", "d", lambda seconds: None).entry.places
+    first.write(places=places)
+    found = lease.take(settings(tmp_path), "job", "d", lambda seconds: None).entry.places
     assert found.holders == {0: "d", 1: "c"} and found.replaced == ["b", "a"]
-    other = claim.read(tmp_path / "out")
+    other = lease.read(tmp_path / "out")
     assert other is not None and other.places == found
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"uid": "job"}'])
 def test_a_job_json_that_cannot_be_read_does_not_count_as_none(tmp_path: Path, content: str) -> None:
-    claim.take(settings(tmp_path), "job", "a", never)
-    (tmp_path / "out" / claim.FILE).write_text(content)
+    lease.take(settings(tmp_path), "job", "a", never)
+    (tmp_path / "out" / layout.JOB).write_text(content)
     before = sorted(path.name for path in (tmp_path / "out").rglob("*"))
     with pytest.raises(RetryError, match=r"job\.json is not what a job wrote"):
-        claim.take(settings(tmp_path), "another", "b", never)
+        lease.take(settings(tmp_path), "another", "b", never)
     assert sorted(path.name for path in (tmp_path / "out").rglob("*")) == before
 
 
 def test_another_job_is_kept_out_as_long_as_the_first_one_shows_signs_of_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim, "STALE_SECONDS", 0.3)
-    monkeypatch.setattr(claim, "LEAVE_SECONDS", 1.0)
-    first = claim.take(settings(tmp_path), "first", "a", never)
+    monkeypatch.setattr(lease, "STALE_SECONDS", 0.3)
+    monkeypatch.setattr(lease, "LEAVE_SECONDS", 1.0)
+    first = lease.take(settings(tmp_path), "first", "a", never)
 
     def beat(seconds: float) -> None:
         time.sleep(0.05)
         first.look()
 
     with pytest.raises(InputError, match=r"another job \(first\) is training into"):
-        claim.take(settings(tmp_path), "second", "b", beat)
-    first.note(released=True)
-    assert claim.take(settings(tmp_path), "second", "b", never).generation == 1
+        lease.take(settings(tmp_path), "second", "b", beat)
+    first.write(released=True)
+    assert lease.take(settings(tmp_path), "second", "b", never).generation == 1
 
 
 def test_a_volume_that_hung_for_the_waiting_job_is_no_sign_that_the_other_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim, "STALE_SECONDS", 0.3)
-    monkeypatch.setattr(claim, "LOOK_SECONDS", 0.1)
-    first = claim.take(settings(tmp_path), "first", "a", never)
+    monkeypatch.setattr(lease, "STALE_SECONDS", 0.3)
+    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.1)
+    first = lease.take(settings(tmp_path), "first", "a", never)
     reads = iter([0.0, 0.6])
-    real = claim.read
+    real = lease.read
 
-    def hangs(out: Path) -> claim.Entry | None:
+    def hangs(out: Path) -> lease.Entry | None:
         time.sleep(next(reads, 0.0))
         return real(out)
 
-    monkeypatch.setattr(claim, "read", hangs)
+    monkeypatch.setattr(lease, "read", hangs)
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
         waits.append(seconds)
         time.sleep(0.05)
         if len(waits) == 2:
-            first.note(released=True)
+            first.write(released=True)
 
-    claim.take(settings(tmp_path), "second", "b", wait)
+    lease.take(settings(tmp_path), "second", "b", wait)
     assert len(waits) == 2, "the directory was taken from an owner that could not write"
 
 
 def test_what_an_earlier_job_left_without_a_checkpoint_is_not_overwritten_unasked(tmp_path: Path) -> None:
     (tmp_path / "out" / "pass-00000").mkdir(parents=True)
     with pytest.raises(InputError, match="already holds a run"):
-        claim.take(settings(tmp_path), "job", "a", never)
-    claim.take(replace(settings(tmp_path), overwrite=True), "job", "a", never)
+        lease.take(settings(tmp_path), "job", "a", never)
+    lease.take(replace(settings(tmp_path), overwrite=True), "job", "a", never)
     assert not (tmp_path / "out" / "pass-00000").exists()
 
 
 def test_a_job_that_is_done_is_done_for_itself_only(tmp_path: Path) -> None:
-    claim.take(settings(tmp_path), "job", "a", never).note(done=True)
-    assert claim.is_done(tmp_path / "out", "job")
-    assert not claim.is_done(tmp_path / "out", "another") and not claim.is_done(tmp_path, "job")
+    lease.take(settings(tmp_path), "job", "a", never).write(done=True)
+    assert lease.is_done(tmp_path / "out", "job")
+    assert not lease.is_done(tmp_path / "out", "another") and not lease.is_done(tmp_path, "job")
 
 
 def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:

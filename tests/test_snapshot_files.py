@@ -16,10 +16,10 @@ from torch import nn
 import umiak
 from tests.trainers import BOTH, server, train
 from umiak.errors import InputError
+from umiak.evaluation import evaluate
+from umiak.evaluation.export import export
 from umiak.spec.load import load as load_config
 from umiak.spec.settings import Settings
-from umiak.trainer import evaluate
-from umiak.trainer.export import export
 
 CONFIG = """
 import numpy as np

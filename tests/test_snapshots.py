@@ -21,11 +21,12 @@ import umiak
 from tests.trainers import BOTH, server, train
 from umiak.data import Columns, Shard
 from umiak.errors import InputError
+from umiak.evaluation import evaluate
+from umiak.evaluation.export import export
 from umiak.pserver.rowinit import RowInit
+from umiak.rundir import snapshot
 from umiak.spec.load import load as load_config
 from umiak.spec.settings import Settings
-from umiak.trainer import evaluate, snapshot
-from umiak.trainer.export import export
 from umiak.trainer.forward import to_tensors
 
 FAR = 1 << 40

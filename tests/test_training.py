@@ -18,8 +18,8 @@ from tests.processes import TINY
 from tests.processes import umiak as umiak_command
 from tests.trainers import BOTH, Server, server, train
 from umiak.data import Columns, Shard, batch_provider
-from umiak.parameterfile import read_parameter
 from umiak.pserver.rowinit import RowInit
+from umiak.rundir.parameterfile import read_parameter
 from umiak.spec.load import load as load_config
 from umiak.spec.optim import Optimizer, ParamOptions, PassManual, Poly, Schedule
 from umiak.trainer.job import mix

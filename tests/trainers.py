@@ -27,10 +27,10 @@ import torch
 
 from umiak.pserver import warm
 from umiak.pserver.process import ServerOptions
+from umiak.rundir import checkpoint, prepare
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint, output
 from umiak.trainer.run import Assignment, ServiceAddress, run
 from umiak.worker.forked import warm_up
 
@@ -132,8 +132,8 @@ def train(config: Config | Loaded, out: Path | None, on: Server | None = None, *
         run(loaded, chosen, assignment, events.append if index == 0 else lambda event: None, lambda: False)
 
     if out is not None:
-        output.carry_out(output.decide(chosen), print)
-        output.make(out)
+        prepare.carry_out(prepare.decide(chosen), print)
+        prepare.make(out)
     found = checkpoint.select(out) if out is not None and chosen.resume else None
     threads = torch.get_num_threads()
     load_kernels()

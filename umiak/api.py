@@ -97,8 +97,8 @@ def load(snapshot: str | Path, config: Config | str | Path | None = None) -> Mod
 
     It is built from the snapshot's own copy of its config, or from `config`: needed where a Config object was trained.
     """
-    from umiak.trainer.loading import config_of, load_model
-    from umiak.trainer.snapshot import find
+    from umiak.evaluation.loading import config_of, load_model
+    from umiak.rundir.snapshot import find
 
     with _speaking_python():
         found = find(Path(snapshot))
@@ -146,7 +146,7 @@ def join(
     with _speaking_python():
         settings, assignment = roles.assign(_settings("trainer", {**own, **more, **flags}, config_args))
         loaded = _loaded(config, settings)
-        assignment = replace(assignment, out=None) if out is None else roles.claim_output(settings, assignment)
+        assignment = replace(assignment, out=None) if out is None else roles.take_output(settings, assignment)
         try:
             with open_job(loaded, settings, assignment, lambda event: None, lambda: False) as job:
                 yield job

@@ -28,11 +28,11 @@ from umiak.bench.driver import Say
 from umiak.bench.noise import Watch
 from umiak.errors import RetryError
 from umiak.nn.sparse import SparseEmbedding
+from umiak.rundir import checkpoint
 from umiak.spec.config import Config, Shard
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint
 
 HOME = Path(".cache/bench")
 WORKERS, DIM, SAMPLES, FEATURES = 3, 16, 2048, 26

@@ -12,7 +12,7 @@ def run(argv: list[str]) -> int:
     snapshot = required(read.init_model_path, "export", "a SNAPSHOT")
     output = required(read.output, "export", "--output FILE")
 
-    from umiak.trainer import export
+    from umiak.evaluation import export
 
     export.export(snapshot, output, read.overwrite)
     print(output)

@@ -11,7 +11,7 @@ def run(argv: list[str]) -> int:
     read = settings("predict", argv, ABOUT)
     output = required(read.output, "predict", "--output FILE")
 
-    from umiak.trainer import evaluate
+    from umiak.evaluation import evaluate
 
     evaluate.predict(read, output)
     print(output)

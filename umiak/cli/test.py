@@ -19,7 +19,7 @@ def run(argv: list[str]) -> int:
 
 def show(read: Settings) -> int:
     """Also what `--job=test` means, which then says it as 2016 did, too."""
-    from umiak.trainer import evaluate
+    from umiak.evaluation import evaluate
 
     if read.job == "test":
         logs.echo(sys.stderr)

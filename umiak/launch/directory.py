@@ -6,10 +6,9 @@ import secrets
 from concurrent.futures import Future
 from pathlib import Path
 
-from umiak import ownership
-from umiak.trainer import checkpoint
+from umiak.rundir import checkpoint, generations
+from umiak.rundir.places import Places
 from umiak.worker.attempt import at_once, checkpoint_name
-from umiak.worker.places import Places
 
 
 class LocalDirectory:
@@ -17,15 +16,15 @@ class LocalDirectory:
 
     def __init__(self, out: Path) -> None:
         self.out, self._owner = out, secrets.token_hex(8)
-        self.generation = ownership.seize(out, self._owner)
+        self.generation = generations.seize(out, self._owner)
         checkpoint.remove_unfinished(out)
 
     def take(self, generation: int) -> Future[None]:
-        return at_once(lambda: ownership.take(self.out, self._owner, generation))
+        return at_once(lambda: generations.take(self.out, self._owner, generation))
 
     def select(self, generation: int) -> Future[str | None]:
         def select() -> str | None:
-            ownership.check(self.out, generation)
+            generations.check(self.out, generation)
             return checkpoint_name(self.out)
 
         return at_once(select)

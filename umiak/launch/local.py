@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from umiak import logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import exists, read_bytes, write_json
-from umiak.launch.claim import claimed
 from umiak.launch.plan import JOB, plan_workers
+from umiak.rundir import layout
+from umiak.rundir.lock import locked
 from umiak.spec.load import Loaded, load, settled
 from umiak.spec.settings import Settings
 from umiak.wire.address import Address, listen, socket_directory
@@ -44,8 +45,8 @@ LOOK_SECONDS = 0.25
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
     """Train to the end and return 0. Raises what went wrong, with its exit code."""
     from umiak.launch.directory import LocalDirectory
-    from umiak.trainer import output
-    from umiak.trainer.snapshot import check_start
+    from umiak.rundir import prepare
+    from umiak.rundir.snapshot import check_start
 
     begun = time.monotonic()
     out = settings.save_dir
@@ -55,12 +56,12 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     check_start(loaded.config.shapes, settings)
     for text in loaded.notes:
         on_event({"event": "note", "text": f"warning: {text}"})
-    output.decide(settings)
-    output.make(out)
-    with claimed(out):
-        preparation = output.decide(settings)
+    prepare.decide(settings)
+    prepare.make(out)
+    with locked(out):
+        preparation = prepare.decide(settings)
         directory = LocalDirectory(out)
-        output.carry_out(preparation, lambda text: on_event({"event": "note", "text": text}))
+        prepare.carry_out(preparation, lambda text: on_event({"event": "note", "text": text}))
         return _train(settings, directory, on_event, loaded, begun)
 
 
@@ -71,14 +72,14 @@ def _loaded(settings: Settings) -> Loaded:
     if settings.init_model_path is None:
         raise InputError("name a config file: umiak train CONFIG")
 
-    from umiak.trainer.loading import config_of
-    from umiak.trainer.snapshot import find
+    from umiak.evaluation.loading import config_of
+    from umiak.rundir.snapshot import find
 
     return config_of(find(settings.init_model_path), None, settings.config_args, settings)
 
 
 def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
-    logs.setup(directory.out / "job.log", queued=True)
+    logs.setup(directory.out / layout.JOB_LOG, queued=True)
     settings = dataclasses.replace(settings, seed=_seed(settings))
     last = {"snapshot": ""}
 
@@ -103,9 +104,9 @@ def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_eve
     assignment = Assignment(
         out=directory.out,
         generation=directory.generation,
-        checkpoint=directory.out / "checkpoints" / named if named else None,
+        checkpoint=directory.out / layout.CHECKPOINTS / named if named else None,
     )
-    stream = logs.setup(settings.save_dir / "node_0" / "train.log")
+    stream = logs.setup(layout.node(settings.save_dir, 0) / layout.TRAINER_LOG)
     with _stopping() as stop:
         try:
             run(loaded, settings, assignment, on_event, stop.is_set, stream)
@@ -191,7 +192,7 @@ def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, serve
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         server.close()
-        stream = logs.setup(plan.directory / "worker.log", queued=True)
+        stream = logs.setup(plan.directory / layout.WORKER_LOG, queued=True)
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
         code = supervise(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close))
@@ -223,7 +224,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 def _seed(settings: Settings) -> int:
     """The seed of a run: what was given, what the run that goes on had, or one from the clock."""
-    path = settings.save_dir / "run.json"
+    path = settings.save_dir / layout.RUN
     seed = settings.seed
     if seed == 0 and settings.resume and exists(path):
         seed = int(json.loads(read_bytes(path))["seed"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from umiak.rundir import layout
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 from umiak.worker.supervisor import WorkerPlan, sources_of
@@ -34,7 +35,7 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
                 beside=sockets if not apart else (),
                 tls=str(credentials.of_worker(settings.tls, index)) if settings.tls else None,
                 insecure=settings.insecure,
-                directory=settings.save_dir / f"node_{index}",
+                directory=layout.node(settings.save_dir, index),
                 sources=sources_of(settings),
                 log_period_server=settings.log_period_server,
                 replacements=settings.max_restarts if settings.mode == "async" else 0,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from umiak.errors import InputError
+from umiak.rundir import layout
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
 
@@ -41,7 +42,7 @@ class Environment:
     @property
     def directory(self) -> Path:
         """Where this worker's logs go."""
-        return self.out / f"node_{self.index}"
+        return layout.node(self.out, self.index)
 
     @property
     def secret(self) -> str:

@@ -14,23 +14,23 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from umiak import ownership
 from umiak.errors import UmiakError
-from umiak.pod.claim import LOOK_SECONDS, Claim
+from umiak.rundir import generations
+from umiak.rundir.lease import LOOK_SECONDS, Lease
+from umiak.rundir.places import Places
 from umiak.worker.attempt import checkpoint_name
-from umiak.worker.places import Places
 
 T = TypeVar("T")
 log = logging.getLogger("umiak.worker")
 
 
 class Keeper:
-    """A run directory (umiak/worker/attempt.py) that is claimed first."""
+    """A run directory (umiak/worker/attempt.py) that is leased first."""
 
-    def __init__(self, take: Callable[[], Claim]) -> None:
-        """`take` claims the directory; `claimed` says how that went. Nothing else may be asked before, or without a claim."""
-        self.claimed: Future[Claim] = Future()
-        self._claim: Claim
+    def __init__(self, take: Callable[[], Lease]) -> None:
+        """`take` leases the directory; `leased` says how that went. Nothing else may be asked before, or without a lease."""
+        self.leased: Future[Lease] = Future()
+        self._lease: Lease
         self._error: Exception | None = None
         self._places: Places | None = None
         """What is to be written down."""
@@ -38,13 +38,13 @@ class Keeper:
         threading.Thread(target=self._work, args=(take,), daemon=True).start()
 
     def take(self, generation: int) -> Future[None]:
-        return self._ask(lambda: self._claim.advance(generation))
+        return self._ask(lambda: self._lease.advance(generation))
 
     def select(self, generation: int) -> Future[str | None]:
         def select() -> str | None:
             self._write_places()
-            ownership.check(self._claim.out, generation)
-            return checkpoint_name(self._claim.out)
+            generations.check(self._lease.out, generation)
+            return checkpoint_name(self._lease.out)
 
         return self._ask(select)
 
@@ -52,12 +52,12 @@ class Keeper:
         self._places = copy.deepcopy(places)
 
     def finish(self) -> Future[None]:
-        return self._ask(lambda: self._claim.note(done=True))
+        return self._ask(lambda: self._lease.write(done=True))
 
     def release(self, seconds: float) -> None:
         """Say that we leave, if the volume takes it in time."""
         try:
-            self._ask(lambda: self._claim.note(released=True)).result(seconds)
+            self._ask(lambda: self._lease.write(released=True)).result(seconds)
         except TimeoutError:
             log.warning("the volume does not answer: job.json does not say that this coordinator has left")
         except UmiakError as error:
@@ -80,13 +80,13 @@ class Keeper:
         self._tasks.put(answer)
         return future
 
-    def _work(self, take: Callable[[], Claim]) -> None:
+    def _work(self, take: Callable[[], Lease]) -> None:
         try:
-            self._claim = take()
+            self._lease = take()
         except Exception as error:
-            self.claimed.set_exception(error)
+            self.leased.set_exception(error)
             return
-        self.claimed.set_result(self._claim)
+        self.leased.set_result(self._lease)
         looked = time.monotonic()
         while True:
             try:
@@ -96,11 +96,11 @@ class Keeper:
                 looked = time.monotonic()
             try:
                 self._write_places()
-                self._claim.look()
+                self._lease.look()
             except Exception as error:
                 self._error = error
 
     def _write_places(self) -> None:
         places, self._places = self._places, None
-        if places is not None and places != self._claim.entry.places:
-            self._claim.note(places=places)
+        if places is not None and places != self._lease.entry.places:
+            self._lease.write(places=places)

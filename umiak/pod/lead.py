@@ -17,10 +17,11 @@ from typing import Any
 
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
-from umiak.pod import claim, staging
+from umiak.pod import staging
 from umiak.pod.environment import Environment
 from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
+from umiak.rundir import layout, lease
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -117,7 +118,7 @@ def _main(environment: Environment, incarnation: str, lifeline: int, last_words:
             signal.signal(number, signal.SIG_IGN)
         _let_go({lifeline, last_words})
         faulthandler.enable(file=2)
-        logs.setup(environment.out / "job.log", queued=True)
+        logs.setup(environment.out / layout.JOB_LOG, queued=True)
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         coordinate(environment, incarnation, lifeline)
         code = 0
@@ -144,12 +145,12 @@ def coordinate(environment: Environment, incarnation: str, lifeline: int) -> Non
     """Bring the job to its end, or to where another coordinator takes over."""
     rules = Rules(environment.settings.max_restarts, environment.wait_seconds, stall_ends=True)
     keeper = Keeper(lambda: _take(environment, incarnation))
-    while not keeper.claimed.done():
+    while not keeper.leased.done():
         if select.select([lifeline], [], [], 0.1)[0]:
             return
-    refusal, ours = keeper.claimed.exception(), None
+    refusal, ours = keeper.leased.exception(), None
     if refusal is None:
-        ours = keeper.claimed.result()
+        ours = keeper.leased.result()
     elif isinstance(refusal, ReplacedError) or not isinstance(refusal, UmiakError):
         raise refusal
     generation, places = (ours.generation, copy.deepcopy(ours.entry.places)) if ours else (0, None)
@@ -176,8 +177,8 @@ def coordinate(environment: Environment, incarnation: str, lifeline: int) -> Non
     server.close()
 
 
-def _take(environment: Environment, incarnation: str) -> claim.Claim:
-    taken = claim.take(environment.settings, environment.uid, incarnation)
+def _take(environment: Environment, incarnation: str) -> lease.Lease:
+    taken = lease.take(environment.settings, environment.uid, incarnation)
     if environment.archive is not None:
         staging.keep_lock(environment.archive, environment.out)
     return taken

@@ -21,11 +21,12 @@ from pathlib import Path
 from umiak import logs
 from umiak.errors import InputError, ReplacedError, RetryError, UmiakError
 from umiak.files import disk_error, is_of_volume
-from umiak.pod import claim, environment, report, staging
+from umiak.pod import environment, report, staging
 from umiak.pod.environment import Environment
 from umiak.pod.heart import Heart
 from umiak.pod.lead import Lead
 from umiak.pod.report import Outcome
+from umiak.rundir import layout, lease
 from umiak.spec.load import Loaded, load, settled
 from umiak.wire import credentials
 from umiak.wire.address import socket_directory
@@ -101,9 +102,9 @@ class Pod:
 
     def live(self) -> Outcome:
         env = self.env
-        if claim.is_done(env.out, env.uid) and env.index:
+        if lease.is_done(env.out, env.uid) and env.index:
             return Outcome(0)
-        logs.setup(env.directory / "worker.log", queued=True)
+        logs.setup(env.directory / layout.WORKER_LOG, queued=True)
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
@@ -210,13 +211,13 @@ class Pod:
             if isinstance(error := self.lead.error, ReplacedError):
                 raise Over(Outcome(error.exit_code, str(error), because_of=-1))
             if error is not None:
-                failure = {"worker": 0, "role": "coordinator", "log": tail(self.env.out / "job.log")}
+                failure = {"worker": 0, "role": "coordinator", "log": tail(self.env.out / layout.JOB_LOG)}
                 raise Over(Outcome(error.exit_code, str(error), failure))
 
     def _is_done(self) -> bool:
         """Whether the job has trained to its end. A volume that fails is asked again the next time."""
         try:
-            return claim.is_done(self.env.out, self.env.uid)
+            return lease.is_done(self.env.out, self.env.uid)
         except RetryError as error:
             log.warning("%s", error)
             return False

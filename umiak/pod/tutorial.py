@@ -24,9 +24,9 @@ from umiak.pod import rank, report
 from umiak.pod.environment import Environment
 from umiak.pod.main import Over, Pod
 from umiak.pod.report import Outcome
+from umiak.rundir import prepare
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
-from umiak.trainer import output
 from umiak.wire import credentials
 from umiak.worker.supervisor import Supervisor
 
@@ -130,7 +130,7 @@ class State:
         """Once the job has ended nobody needs its keys, and others can read the volume."""
         for path in [self.directory / "token", *self.directory.glob("worker-*")]:
             if path.exists():
-                output.delete(path)
+                prepare.delete(path)
 
     def keys(self, me: int, hosts: Sequence[str]) -> str:
         """Rank 0 writes a certificate for each rank and a token, readable for their owner alone; the others wait for them."""

@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from umiak.errors import DamagedError, InputError, RetryError
+from umiak.errors import DamagedError, InputError
 from umiak.files import exists, read_bytes
-from umiak.parameterfile import listed, read_parts
 from umiak.paths import inside
 from umiak.pserver.average import Counts
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
 from umiak.pserver.table import Table
-from umiak.reader import MISSING_SECONDS
-from umiak.tensorfile import Piece, Stream, TensorFile, read_tensors, write_tensors
+from umiak.rundir import piece
+from umiak.rundir.layout import MANIFEST, MODEL
+from umiak.rundir.parameterfile import listed, read_parts
+from umiak.rundir.piece import Progress
+from umiak.rundir.reader import MISSING_SECONDS
+from umiak.rundir.tensorfile import Piece, Stream, TensorFile, read_tensors, write_tensors
 
 
 def write(directory: Path, service: Service, blobs: dict[int, np.ndarray], forked: bool) -> dict[str, Any]:
@@ -28,26 +31,30 @@ def write(directory: Path, service: Service, blobs: dict[int, np.ndarray], forke
 
     A forked copy of a server loses its tables by that.
     """
-    tensors: dict[str, np.ndarray | Stream] = {f"trainer-{trainer}": blob for trainer, blob in sorted(blobs.items())}
-    tensors |= {f"dense/{key}": value for key, value in service.dense.state().items()}
+    tensors: dict[str, np.ndarray | Stream] = {
+        piece.trainer_key(trainer): blob for trainer, blob in sorted(blobs.items())
+    }
+    tensors |= {f"{piece.DENSE}{key}": value for key, value in service.dense.state().items()}
     for table in service.tables:
         tensors |= _table_tensors(table, forked)
-    state = {"clock": json.dumps(service.clock), "round": str(service.round)}
-    if service.dense.average:
-        state["average"] = json.dumps(service.dense.average.counts)
-    return asdict(write_tensors(directory / f"service-{service.spec.index}.safetensors", tensors, state))
+    average = service.dense.average
+    progress = Progress(service.clock, service.round, average.counts if average else None)
+    path = directory / piece.file_name(service.spec.index)
+    return asdict(write_tensors(path, tensors, progress.encode()))
 
 
 def _table_tensors(table: Table, forked: bool) -> dict[str, np.ndarray | Stream]:
     lying = table.lying(release=forked)
     ids, touches, passes = table.export_waiting()
     parts: dict[str, np.ndarray | Stream] = {
-        f"table/{table.name}/ids": lying.ids,
-        f"table/{table.name}/passes": lying.passes,
-        f"table/{table.name}/rows": Stream(np.dtype(np.float32), (lying.ids.size, table.width), lying.rows()),
+        piece.table_key(table.name, "ids"): lying.ids,
+        piece.table_key(table.name, "passes"): lying.passes,
+        piece.table_key(table.name, "rows"): Stream(np.dtype(np.float32), (lying.ids.size, table.width), lying.rows()),
     }
     if ids.size:
-        parts[f"table/{table.name}/waiting"] = np.stack([ids, touches.astype(np.int64), passes.astype(np.int64)])
+        parts[piece.table_key(table.name, "waiting")] = np.stack(
+            [ids, touches.astype(np.int64), passes.astype(np.int64)]
+        )
     return parts
 
 
@@ -62,7 +69,7 @@ def write_open_tables(directory: Path, service: Service) -> list[dict[str, Any]]
             "ids": export.ids,
             "rows": Stream(np.dtype(np.float32), (export.ids.size, table.dim), export.values()),
         }
-        path = directory / f"{table.name}.service-{service.spec.index}.safetensors"
+        path = directory / piece.open_table_name(table.name, service.spec.index)
         pieces.append({"table": table.name, **asdict(write_tensors(path, tensors, {"table": table.name}))})
     return pieces
 
@@ -85,37 +92,29 @@ def _restore(service: Service, source: dict[str, Any]) -> None:
         for table in service.tables:
             _restore_snapshot(service, table, directory, source.get("missing", "fail"))
         return
-    pieces = _pieces(inside(directory, "manifest.json"))
+    pieces = piece.listed_in(inside(directory, MANIFEST))
     own_piece = source["goes_on"] and len(pieces) == service.spec.services
     wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
-    for piece in wanted:
-        with TensorFile(inside(directory, piece.name), piece, own_piece, MISSING_SECONDS) as file:
+    for each in wanted:
+        with TensorFile(inside(directory, each.name), each, own_piece, MISSING_SECONDS) as file:
             tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
             for name, parts in file:
-                if name.startswith("dense/"):
-                    dense[name.removeprefix("dense/")] = file.whole(name, parts)
+                if name.startswith(piece.DENSE):
+                    dense[name.removeprefix(piece.DENSE)] = file.whole(name, parts)
                 for restored in tables:
                     restored.take(name, file, parts)
         missing -= {restored.table.name for restored in tables if restored.found}
-        clock = Clock(*json.loads(file.metadata["clock"]))
+        progress = Progress.decode(file.metadata)
+        clock = Clock(*progress.clock)
         service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass, clock.step)
-        service.round = int(file.metadata["round"]) if source["goes_on"] else 0
-        if service.dense.average and "average" in file.metadata:
-            service.dense.average.counts = Counts(*json.loads(file.metadata["average"]))
+        service.round = progress.round if source["goes_on"] else 0
+        if service.dense.average and progress.average is not None:
+            service.dense.average.counts = Counts(*progress.average)
     if missing:
         raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
     service.dense.restore(dense)
-
-
-def _pieces(manifest: Path) -> list[Piece]:
-    try:
-        return [Piece.of(piece, manifest) for piece in json.loads(read_bytes(manifest))["pieces"]]
-    except FileNotFoundError:
-        raise RetryError(f"{manifest} is gone: perhaps this checkpoint was just found damaged") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{manifest} is damaged: {error}") from None
 
 
 class _RestoredTable:
@@ -127,16 +126,17 @@ class _RestoredTable:
         self._ids = self._passes = np.empty(0, np.int64)
 
     def take(self, name: str, file: TensorFile, parts: Iterator[np.ndarray]) -> None:
-        prefix = f"table/{self.table.name}/"
-        if name == f"{prefix}ids":
+        parts_of = {piece.table_key(self.table.name, part): part for part in ("ids", "passes", "rows", "waiting")}
+        part = parts_of.get(name)
+        if part == "ids":
             self._ids, self.found = file.whole(name, parts), True
-        elif name == f"{prefix}passes":
+        elif part == "passes":
             self._passes = file.whole(name, parts)
             if not self._goes_on:  # a new run counts its own passes
                 self._passes[:] = self._service.spec.start_pass
-        elif name == f"{prefix}rows":
+        elif part == "rows":
             self._take_rows(parts)
-        elif name == f"{prefix}waiting":
+        elif part == "waiting":
             waiting = file.whole(name, parts)
             if not self._goes_on:
                 waiting[2] = self._service.spec.start_pass
@@ -166,12 +166,12 @@ class _RestoredTable:
 def _restore_snapshot(service: Service, table: Table, directory: Path, missing: str) -> None:
     """Values only: the state of each row is that of a new one. A file that may be missing leaves rows random or zero."""
     # A snapshot of 2016 has no model.json, and no open tables either.
-    file = inside(directory, "model.json")
+    file = inside(directory, MODEL)
     model = json.loads(read_bytes(file)) if exists(file) else {"tables": {}}
     described = model["tables"].get(table.name)
     if described is not None and described["vocab"] is None:
-        for piece in described["files"]:
-            arrays = read_tensors(inside(directory, piece["name"]), Piece.of(piece, directory)).arrays
+        for entry in described["files"]:
+            arrays = read_tensors(inside(directory, entry["name"]), Piece.of(entry, directory)).arrays
             mine = owned_by(arrays["ids"], service.spec.row_service, service.spec.row_services)
             table.set_values(arrays["ids"][mine], arrays["rows"][mine], service.spec.start_pass)
         return

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from umiak import logs
 from umiak.files import append, atomic, is_mendable, read_bytes
+from umiak.rundir import layout
 from umiak.trainer.totals import Totals
 
 REPORT_SECONDS = 0.5
@@ -23,9 +24,9 @@ class Curves:
     def __init__(self, out: Path, round_id: int) -> None:
         from umiak.trainer.board import Board
 
-        self.path = out / "metrics.jsonl"
+        self.path = out / layout.METRICS
         self._forget(round_id)
-        self._board = Board(out / "tensorboard", round_id)
+        self._board = Board(out / layout.TENSORBOARD, round_id)
 
     def _forget(self, round_id: int) -> None:
         """Written beside and renamed: whoever is killed here has the old lines or the new ones."""

@@ -12,16 +12,17 @@ from typing import Any, TextIO
 
 import torch
 
-from umiak import ownership
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
 from umiak.pserver.process import tls_for
-from umiak.reader import MISSING_SECONDS
+from umiak.rundir import checkpoint, generations, piece, snapshot
+from umiak.rundir.reader import MISSING_SECONDS
+from umiak.rundir.tensorfile import TensorFile
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
-from umiak.tensorfile import TensorFile
-from umiak.trainer import checkpoint, snapshot, state
+from umiak.trainer import state
 from umiak.trainer.ends import LocalEnd, RemoteEnd
 from umiak.trainer.forward import build, choose_device
+from umiak.trainer.initial import load_dense
 from umiak.trainer.job import Job, Stopped, mix
 from umiak.trainer.records import Curves, Recorder
 from umiak.trainer.saving import Saver
@@ -110,7 +111,7 @@ def open_job(
         if source is not None:
             # Every trainer does this: buffers and frozen parameters do not come from the servers.
             missing = settings.load_missing_parameter_strategy
-            snapshot.load_dense(source, dict(model.named_parameters()), model, missing)
+            load_dense(source, dict(model.named_parameters()), model, missing)
         session = Session(model, services, device, averages=loaded.config.average is not None)
         if loaded.version:
             log.info("trainer mode: %s", "SgdSparseCpuTraining" if session.tables.specs else "Normal")
@@ -188,7 +189,7 @@ def _curves(session: Session, me: Assignment) -> Curves | None:
     """Trainer 0 keeps them, without what lies past the checkpoint it begins with."""
     if me.out is None or me.trainer != 0:
         return None
-    ownership.check(me.out, me.generation)
+    generations.check(me.out, me.generation)
     return Curves(me.out, session.round)
 
 
@@ -284,7 +285,7 @@ def _marking(me: Assignment) -> Iterator[None]:
         yield
     except DamagedError:
         if me.checkpoint is not None and me.out is not None:
-            ownership.check(me.out, me.generation)
+            generations.check(me.out, me.generation)
             checkpoint.mark_damaged(me.checkpoint)
         raise
 
@@ -317,6 +318,5 @@ def _check_rounds(rounds: list[int], found: Path | None, exact: bool) -> None:
 
 def _blob(directory: Path, trainer: int) -> bytes:
     """A trainer's own state, which service 0 keeps."""
-    first = next(piece for piece in checkpoint.read(directory).pieces if piece["name"].startswith("service-0."))
-    with TensorFile(directory / first["name"], missing_seconds=MISSING_SECONDS) as file:
-        return file.one(f"trainer-{trainer}").tobytes()
+    with TensorFile(directory / piece.file_name(0), missing_seconds=MISSING_SECONDS) as file:
+        return file.one(piece.trainer_key(trainer)).tobytes()

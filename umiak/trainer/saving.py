@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from umiak import logs, ownership
+from umiak import logs
 from umiak.files import make_directory
 from umiak.pserver.protocol import Fetch, TableSpec
+from umiak.rundir import checkpoint, generations, layout
+from umiak.rundir.checkpoint import Manifest
+from umiak.rundir.snapshot import Draft
 from umiak.spec.load import Loaded
 from umiak.spec.optim import to_json
-from umiak.trainer import checkpoint, snapshot
-from umiak.trainer.checkpoint import Manifest
 from umiak.trainer.session import Session
-from umiak.trainer.snapshot import Draft
 from umiak.trainer.state import Position
 
 CHUNK_ROWS = 1 << 16
@@ -107,7 +107,7 @@ class Saver:
             self._snapshot(self.out, pass_id, inner)
 
     def _snapshot(self, out: Path, pass_id: int, inner: int | None) -> None:
-        draft = Draft(out, snapshot.name_of(pass_id, inner), self.generation)
+        draft = Draft(out, layout.snapshot_name(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
         state = self.model.state_dict(keep_vars=True)
         shapes = {}
@@ -117,7 +117,7 @@ class Saver:
             shapes[name] = list(values.shape)
         buffers = {name: state[name].cpu() for name, _ in self.model.named_buffers() if name in state}
         if buffers:
-            draft.add(snapshot.BUFFERS, save({n: t.contiguous() for n, t in buffers.items()}))
+            draft.add(layout.BUFFERS, save({n: t.contiguous() for n, t in buffers.items()}))
         tables = {spec.name: self._table(spec, draft) for spec in self.session.tables.specs}
         if any(spec.vocab is None for spec in self.session.tables.specs):
             for piece in self.session.snapshot(draft.directory):
@@ -141,7 +141,7 @@ class Saver:
     def _check_owner(self) -> None:
         """Before anything is committed, published or removed: one that was given up for lost may be this one."""
         assert self.out is not None
-        ownership.check(self.out, self.generation)
+        generations.check(self.out, self.generation)
 
     def _table(self, spec: TableSpec, draft: Draft) -> dict[str, Any]:
         """Write a table with a vocabulary whole; an open one is written by its services."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from umiak.errors import ReplacedError, UmiakError
-from umiak.trainer import checkpoint
-from umiak.worker.places import Places
+from umiak.rundir import checkpoint
+from umiak.rundir.places import Places
 
 T = TypeVar("T")
 log = logging.getLogger("umiak.worker")

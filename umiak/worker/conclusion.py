@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from umiak.evaluation.curves import draw
 from umiak.files import append, exists, read_bytes
+from umiak.rundir import layout
 from umiak.spec.load import Loaded
-from umiak.trainer.curves import draw
 
 
 def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[str, Any]:
@@ -16,14 +17,14 @@ def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[s
     baseline = _baseline(loaded)
     if baseline is not None:
         line = json.dumps({"event": "baseline", "baseline": baseline, "round": 0})
-        append(out / "metrics.jsonl", line.encode() + b"\n")
-    plot = out / "curves.png"
-    draw(out / "metrics.jsonl", plot)
+        append(out / layout.METRICS, line.encode() + b"\n")
+    plot = out / layout.CURVES
+    draw(out / layout.METRICS, plot)
     passes = _finished_passes(out)
     return {
         "event": "done",
         "seconds": seconds,
-        "snapshot": snapshot or str(max(out.glob("pass-*"), default="")),
+        "snapshot": snapshot or str(max(out.glob(f"{layout.PASS}*"), default="")),
         "plot": str(plot),
         "passes": [passes[key] for key in sorted(passes)],
         "baseline": baseline,
@@ -31,7 +32,7 @@ def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> dict[s
 
 
 def _finished_passes(out: Path) -> dict[int, dict[str, Any]]:
-    path = out / "metrics.jsonl"
+    path = out / layout.METRICS
     events = [json.loads(line) for line in read_bytes(path).splitlines()] if exists(path) else []
     return {event["pass"]: event for event in events if event["event"] == "pass"}
 

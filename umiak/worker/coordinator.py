@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from umiak.errors import InputError, ReplacedError, UmiakError
+from umiak.rundir.places import Places
 from umiak.wire.frames import Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
 from umiak.worker.attempt import Asked, RunDirectory
 from umiak.worker.failures import RETRY, Failure, History, cause_of
 from umiak.worker.patience import Patience
-from umiak.worker.places import Places
 from umiak.worker.roster import Rules, WorkerState
 
 BEAT_SECONDS = 2.0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from umiak.rundir import layout
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.worker.child import Report, TrainerChild
@@ -22,7 +23,7 @@ def start_trainer(
     plan: WorkerPlan, settings: Settings, loaded: Loaded, note: dict[str, Any], close: list[int]
 ) -> TrainerChild:
     """Fork the trainer of a worker, as the coordinator's start note says."""
-    from umiak.trainer import checkpoint
+    from umiak.rundir import checkpoint
     from umiak.trainer.run import Assignment, ServiceAddress, run
 
     assert plan.trainer is not None
@@ -35,7 +36,7 @@ def start_trainer(
         services=[ServiceAddress(**service) for service in note["services"]],
         token=plan.token,
         out=settings.save_dir,
-        checkpoint=settings.save_dir / "checkpoints" / note["checkpoint"] if note["checkpoint"] else None,
+        checkpoint=settings.save_dir / layout.CHECKPOINTS / note["checkpoint"] if note["checkpoint"] else None,
         replaces=note.get("replaces", False),
         first=note["first"],
     )
@@ -46,7 +47,7 @@ def start_trainer(
         newest = checkpoint.select(settings.save_dir) if assignment.replaces else assignment.checkpoint
         run(loaded, settings, dataclasses.replace(assignment, checkpoint=newest), report, stop_requested, dots)
 
-    return TrainerChild(work, plan.directory / "train.log", close, plan.echo)
+    return TrainerChild(work, plan.directory / layout.TRAINER_LOG, close, plan.echo)
 
 
 def warm_up() -> None:

@@ -23,10 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umiak import ownership
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
 from umiak.pserver.process import ServerOptions, listening, tls_for
+from umiak.rundir import generations
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 from umiak.wire.address import Address
@@ -95,15 +95,15 @@ def trainer(settings: Settings) -> int:
         raise InputError("name a config file: umiak trainer CONFIG")
     settings, assignment = assign(settings)
 
+    from umiak.rundir.checkpoint import was_committed
+    from umiak.rundir.snapshot import check_start
     from umiak.spec.load import load
-    from umiak.trainer.checkpoint import was_committed
     from umiak.trainer.job import Stopped
-    from umiak.trainer.snapshot import check_start
 
     log_to_stderr()
     loaded = load(config, settings.config_args, settings)
     check_start(loaded.config.shapes, settings)
-    assignment = claim_output(settings, assignment)
+    assignment = take_output(settings, assignment)
     try:
         run_until_stopped(loaded, settings, assignment)
     except UmiakError as error:
@@ -162,15 +162,15 @@ def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Ass
     )
 
 
-def claim_output(settings: Settings, assignment: Assignment) -> Assignment:
+def take_output(settings: Settings, assignment: Assignment) -> Assignment:
     """See that the output directory can be used, and what is gone on from; trainer 0 also makes it ready."""
-    from umiak.trainer import checkpoint, output
+    from umiak.rundir import checkpoint, prepare
 
     if assignment.trainer == 0:
-        preparation = output.decide(settings)
-        output.make(settings.save_dir)
-        assignment = replace(assignment, generation=ownership.seize(settings.save_dir, secrets.token_hex(8)))
-        output.carry_out(preparation, log.warning)
+        preparation = prepare.decide(settings)
+        prepare.make(settings.save_dir)
+        assignment = replace(assignment, generation=generations.seize(settings.save_dir, secrets.token_hex(8)))
+        prepare.carry_out(preparation, log.warning)
         checkpoint.remove_unfinished(settings.save_dir)
     found = checkpoint.select(settings.save_dir, settings.resume_round) if settings.resume else None
     if settings.resume and found is None:

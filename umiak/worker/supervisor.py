@@ -24,6 +24,7 @@ from typing import Any
 
 from umiak.errors import UmiakError
 from umiak.pserver.process import ServerOptions
+from umiak.rundir import layout
 from umiak.spec.settings import Settings
 from umiak.wire.address import Address
 from umiak.wire.frames import Channel, Kind
@@ -192,7 +193,7 @@ class Supervisor:
             token=plan.token,
             tls=plan.tls,
             insecure=plan.insecure,
-            log_file=str(plan.directory / "server.log"),
+            log_file=str(plan.directory / layout.SERVER_LOG),
             log_period=plan.log_period_server,
             echo=plan.echo,
         )
@@ -246,7 +247,7 @@ class Supervisor:
     def _ended(self, role: str, code: int, message: str, kind: str = "") -> None:
         if role not in self._told:
             self._told.add(role)
-            path = self.plan.directory / ("train.log" if role == "trainer" else "server.log")
+            path = self.plan.directory / (layout.TRAINER_LOG if role == "trainer" else layout.SERVER_LOG)
             last = in_background(lambda: tail(path) if code else "")
             note = {"type": "ended", "role": role, "code": code, "message": message, "kind": kind}
             self._endings.append((note, last, time.monotonic() + TAIL_SECONDS))

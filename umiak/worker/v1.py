@@ -22,9 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umiak import ownership
 from umiak.errors import InputError, RetryError, described
 from umiak.files import exists, names_in
+from umiak.rundir import generations
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
 from umiak.wire.address import Address
@@ -53,12 +53,12 @@ def train(settings: Settings) -> int:
     """Train with the servers of --pservers, or alone."""
     roles.log_to_stderr()
     with placed(settings) as (settings, assignment):
+        from umiak.rundir.snapshot import check_start
         from umiak.trainer.job import Stopped
-        from umiak.trainer.snapshot import check_start
 
         loaded = load(settings)
         check_start(loaded.config.shapes, settings)
-        assignment = _claim_output(settings, assignment)
+        assignment = _take_output(settings, assignment)
         try:
             roles.run_until_stopped(loaded, settings, assignment)
         except (Stopped, RetryError) as error:
@@ -87,9 +87,9 @@ def placed(settings: Settings) -> Iterator[tuple[Settings, Assignment]]:
 
 def load(settings: Settings) -> Loaded:
     """The config that was named, or that of the snapshot to begin with."""
+    from umiak.evaluation.loading import config_of
+    from umiak.rundir.snapshot import to_load
     from umiak.spec import load as configs
-    from umiak.trainer.loading import config_of
-    from umiak.trainer.snapshot import to_load
 
     if settings.config is not None:
         return configs.load(settings.config, settings.config_args, settings)
@@ -99,9 +99,9 @@ def load(settings: Settings) -> Loaded:
     return config_of(source, None, settings.config_args, settings)
 
 
-def _claim_output(settings: Settings, assignment: Assignment) -> Assignment:
+def _take_output(settings: Settings, assignment: Assignment) -> Assignment:
     """Trainer 0 takes the directory of snapshots. Those of an earlier run stay until this one has their like."""
-    from umiak.trainer import checkpoint, output
+    from umiak.rundir import checkpoint, prepare
 
     out = settings.save_dir
     if assignment.trainer != 0:
@@ -112,8 +112,8 @@ def _claim_output(settings: Settings, assignment: Assignment) -> Assignment:
         )
     if any(name.startswith("pass-") for name in names_in(out)) and not settings.start_pass:
         log.warning("%s holds the snapshots of an earlier run: each is replaced when this run has come as far", out)
-    output.make(out)
-    return replace(assignment, generation=ownership.seize(out, secrets.token_hex(8)))
+    prepare.make(out)
+    return replace(assignment, generation=generations.seize(out, secrets.token_hex(8)))
 
 
 def _saved(out: Path, trainer: int) -> str:

@@ -13,7 +13,7 @@ from umiak.files import atomic
 
 if TYPE_CHECKING:
     from umiak.paddle_v1.graph import Graph
-    from umiak.trainer.snapshot import Contents
+    from umiak.rundir.snapshot import Contents
 
 ABOUT = """The file has v1's layout: the length of the config in 8 bytes, the config as a TrainerConfig message, then each
 parameter as in its own file. --config_args are added to those that the snapshot was trained with."""
@@ -25,7 +25,7 @@ def run(argv: list[str]) -> int:
     file = required(read.model_file, "paddle merge_model", "--model_file=FILE")
 
     from umiak.paddle_v1 import language
-    from umiak.trainer.snapshot import Contents
+    from umiak.rundir.snapshot import Contents
 
     contents = Contents(snapshot)
     config = snapshot / Path(contents.read("path.txt").decode()).name
@@ -41,7 +41,7 @@ def run(argv: list[str]) -> int:
 def _write(path: Path, contents: Contents, graph: Graph) -> None:
     from umiak.paddle_v1 import messages, rules
     from umiak.paddle_v1.modelconfig import model_config
-    from umiak.parameterfile import HEADER
+    from umiak.rundir.parameterfile import HEADER
 
     training = graph.settings
     optimisation = [

@@ -24,7 +24,7 @@ def _train(read: Settings) -> int:
 
 
 def _test(read: Settings) -> int:
-    from umiak.trainer import modeltests
+    from umiak.evaluation import modeltests
     from umiak.worker import roles
 
     roles.log_to_stderr()
@@ -33,7 +33,7 @@ def _test(read: Settings) -> int:
 
 
 def _time(read: Settings) -> int:
-    from umiak.trainer import timing
+    from umiak.evaluation import timing
     from umiak.worker import roles, v1
 
     roles.log_to_stderr()
@@ -43,7 +43,7 @@ def _time(read: Settings) -> int:
 
 
 def _check(read: Settings) -> int:
-    from umiak.trainer import checkgrad
+    from umiak.evaluation import checkgrad
     from umiak.worker import roles, v1
 
     roles.log_to_stderr()

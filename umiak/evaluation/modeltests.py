@@ -17,15 +17,16 @@ from torch import nn
 from umiak import logs
 from umiak.data.usercode import invoke
 from umiak.errors import InputError
+from umiak.evaluation.evaluate import test_batches
+from umiak.evaluation.loading import config_of, load_model
 from umiak.files import Writer, atomic, exists, make_directory
+from umiak.rundir import layout
+from umiak.rundir.snapshot import find
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.trainer import forward
-from umiak.trainer.evaluate import test_batches
-from umiak.trainer.loading import config_of, load_model
 from umiak.trainer.run import log_config
-from umiak.trainer.snapshot import find, name_of
 from umiak.trainer.totals import Totals
 
 LOOK_SECONDS = 1.0
@@ -76,8 +77,8 @@ def _listed(path: Path) -> list[Path]:
 
 def _of_pass(settings: Settings, number: int) -> Path:
     """The snapshot of a pass; with --test_wait, as soon as it is there."""
-    wanted, told = settings.save_dir / name_of(number), -TOLD_SECONDS
-    while settings.test_wait and not exists(wanted / "done"):
+    wanted, told = settings.save_dir / layout.snapshot_name(number), -TOLD_SECONDS
+    while settings.test_wait and not exists(wanted / layout.DONE):
         if time.monotonic() - told >= TOLD_SECONDS:
             told = time.monotonic()
             log.info("Waiting for parameters of pass %d", number)

@@ -18,7 +18,7 @@ import numpy as np
 
 from umiak.errors import DamagedError
 from umiak.files import CHUNK, atomic
-from umiak.reader import Reader
+from umiak.rundir.reader import Reader
 
 _FLOATS: dict[str, type[np.generic]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 _WHOLE: dict[str, type[np.generic]] = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8}

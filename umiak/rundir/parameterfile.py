@@ -12,8 +12,9 @@ import numpy as np
 
 from umiak.errors import DamagedError, InputError
 from umiak.files import CHUNK, atomic
-from umiak.reader import Reader
-from umiak.tensorfile import Piece
+from umiak.rundir.layout import MODEL
+from umiak.rundir.reader import Reader
+from umiak.rundir.tensorfile import Piece
 
 HEADER = struct.Struct("<iIQ")
 
@@ -34,7 +35,7 @@ def write_parameter(path: Path, count: int, chunks: Iterable[np.ndarray]) -> Pie
 def listed(model: Mapping[str, Any], path: Path) -> Piece | None:
     """What a snapshot's model.json says of one of its files; nothing before format 2."""
     described = model.get("files", {}).get(path.name)
-    return Piece.of({"name": path.name, **described}, path.with_name("model.json")) if described else None
+    return Piece.of({"name": path.name, **described}, path.with_name(MODEL)) if described else None
 
 
 def check_parameter(path: Path, count: int) -> None:

@@ -16,13 +16,14 @@ from umiak import logs
 from umiak.data.columns import count
 from umiak.data.usercode import invoke
 from umiak.errors import InputError
+from umiak.evaluation.loading import config_of, load_model
 from umiak.files import Writer, atomic, check_target
+from umiak.rundir import layout
+from umiak.rundir.snapshot import find
 from umiak.spec.config import Config, Shard
 from umiak.spec.settings import Settings
 from umiak.trainer import forward
-from umiak.trainer.loading import config_of, load_model
 from umiak.trainer.prefetch import Prefetch
-from umiak.trainer.snapshot import find
 from umiak.trainer.totals import Totals
 
 log = logging.getLogger("umiak.trainer")
@@ -59,7 +60,7 @@ def predict(settings: Settings, output: Path) -> None:
 
 def _pass_of(snapshot: Path) -> int:
     number = snapshot.name[5:10]
-    return int(number) if snapshot.name.startswith("pass-") and number.isdigit() else 0
+    return int(number) if snapshot.name.startswith(layout.PASS) and number.isdigit() else 0
 
 
 def _open(settings: Settings) -> tuple[Path, Config, nn.Module, torch.device]:

@@ -11,8 +11,9 @@ import torch
 
 from umiak.errors import DamagedError, InputError
 from umiak.pserver.rowinit import RowInit
-from umiak.tensorfile import Piece, read_tensors
-from umiak.trainer.snapshot import Contents
+from umiak.rundir.layout import MODEL
+from umiak.rundir.snapshot import Contents
+from umiak.rundir.tensorfile import Piece, read_tensors
 
 CHUNK_ROWS = 1 << 16
 
@@ -40,7 +41,7 @@ class OpenTable:
         ids, rows = [np.empty(0, np.int64)], [np.empty((0, self.dim), np.float32)]
         for entry in described["files"]:
             try:
-                piece = Piece.of(entry, snapshot / "model.json")
+                piece = Piece.of(entry, snapshot / MODEL)
                 arrays = read_tensors(snapshot / piece.name, piece).arrays
             except DamagedError as error:
                 raise InputError(f"table {name!r} of the snapshot cannot be used: {error}") from None

@@ -12,22 +12,23 @@ from typing import TextIO
 
 from umiak.errors import InputError
 from umiak.files import disk_error, patiently
+from umiak.rundir import layout
 
 LEFTOVER_SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def claimed(out: Path) -> Iterator[None]:
+def locked(out: Path) -> Iterator[None]:
     """Keep others out of an output directory. Every process of the job holds the lock: it outlives a killed launcher by as
     long as they do, and a new one waits for that."""
-    path = out / ".lock"
+    path = out / layout.LOCK
     try:
         lock = patiently(lambda: path.open("a+"), path, "write")
     except FileNotFoundError as error:
         raise disk_error(error, path) from None
     try:
         deadline = time.monotonic() + LEFTOVER_SECONDS
-        while not patiently(lambda: _locked(lock), path, "lock"):
+        while not patiently(lambda: _try(lock), path, "lock"):
             lock.seek(0)
             launcher = lock.read().strip()
             if _runs(launcher) or time.monotonic() > deadline:
@@ -50,7 +51,7 @@ def _sign(lock: TextIO) -> None:
     lock.flush()
 
 
-def _locked(lock: TextIO) -> bool:
+def _try(lock: TextIO) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

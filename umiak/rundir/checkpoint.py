@@ -19,9 +19,10 @@ from typing import Any
 
 from umiak.errors import DamagedError, InputError, StorageError
 from umiak.files import atomic, exists, names_in, patiently, read_bytes, sync_directory, write_json
+from umiak.rundir import layout
+from umiak.rundir.layout import MANIFEST
 
 KEEP = 2
-MANIFEST = "manifest.json"
 DAMAGED = "manifest.damaged"
 COMMITTED = "committed"
 """A file beside the checkpoints, written with the first: there was one."""
@@ -58,12 +59,12 @@ class Stored:
 
 def directory_for(out: Path, round_id: int, generation: int) -> Path:
     """Of this generation alone: an earlier owner of the run may still be writing into its own."""
-    return out / "checkpoints" / f"round-{round_id:010d}-{generation:04d}"
+    return out / layout.CHECKPOINTS / f"round-{round_id:010d}-{generation:04d}"
 
 
 def stored(out: Path) -> list[Stored]:
     """All directories of pieces, committed or not, oldest first."""
-    return _parsed(out / "checkpoints", names_in(out / "checkpoints"))
+    return _parsed(out / layout.CHECKPOINTS, names_in(out / layout.CHECKPOINTS))
 
 
 def _parsed(directory: Path, names: Iterable[str]) -> list[Stored]:
@@ -102,7 +103,7 @@ def _select(out: Path, round_id: int | None) -> Path | None:
 
 def was_committed(out: Path) -> bool:
     """Whether there ever was a checkpoint. Version 0.1.0 left no mark: any directory of its may have been one."""
-    if exists(out / "checkpoints" / COMMITTED):
+    if exists(out / layout.CHECKPOINTS / COMMITTED):
         return True
     return any(each.is_old or _holds_manifest(each.path) for each in stored(out))
 
@@ -157,8 +158,8 @@ def remove_unfinished(out: Path) -> None:
     A directory of version 0.1.0 is the only sign that there was a checkpoint, until there is another.
     """
     if committed(out):
-        _mark(out / "checkpoints")
-    marked = exists(out / "checkpoints" / COMMITTED)
+        _mark(out / layout.CHECKPOINTS)
+    marked = exists(out / layout.CHECKPOINTS / COMMITTED)
     for each in stored(out):
         if not _holds_manifest(each.path) and (marked or not each.is_old):
             _remove(each.path)
@@ -166,7 +167,7 @@ def remove_unfinished(out: Path) -> None:
 
 def advice(out: Path, unreadable: Path | None = None) -> str:
     """What a user can do about a checkpoint, the newest or this one, that cannot be read just now. Waits for nothing."""
-    directory = out / "checkpoints"
+    directory = out / layout.CHECKPOINTS
     try:
         there = [
             each for each in _parsed(directory, [path.name for path in directory.iterdir()]) if _may_count(each.path)

@@ -10,15 +10,17 @@ import torch
 from torch import nn
 
 from umiak.errors import InputError
+from umiak.evaluation.stored import StoredRows, open_table
 from umiak.files import exists
 from umiak.nn.sparse import sparse_tables
+from umiak.rundir.layout import CONFIG_NAME
+from umiak.rundir.snapshot import Contents, check_tables
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.load import load as load_config
 from umiak.spec.settings import Settings
 from umiak.trainer.forward import build
-from umiak.trainer.snapshot import Contents, check_tables, load_dense
-from umiak.trainer.stored import StoredRows, open_table
+from umiak.trainer.initial import load_dense
 from umiak.trainer.tables import spec_of
 
 CPU = torch.device("cpu")
@@ -42,7 +44,7 @@ def config_of(
     settings = replace(settings, paddle_version=settings.paddle_version or described.get("paddle_version", ""))
     if path is not None:
         return load_config(path, arguments, settings)
-    copy = snapshot / Path(contents.read("path.txt").decode()).name if exists(snapshot / "path.txt") else snapshot
+    copy = snapshot / Path(contents.read(CONFIG_NAME).decode()).name if exists(snapshot / CONFIG_NAME) else snapshot
     if not copy.is_file():
         raise InputError(f"{snapshot} holds no copy of its config: name the config it was trained with (--config)")
     contents.check_config()

@@ -18,10 +18,12 @@ from umiak import logs
 from umiak.data.columns import Ragged, count
 from umiak.errors import InputError
 from umiak.nn.sparse import sparse_tables
+from umiak.rundir import snapshot
 from umiak.spec.config import Config, Shard
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer import forward, snapshot
+from umiak.trainer import forward
+from umiak.trainer.initial import load_dense
 from umiak.trainer.run import log_config
 
 CPU = torch.device("cpu")
@@ -40,7 +42,7 @@ def run(loaded: Loaded, settings: Settings) -> float:
     if sparse_tables(model):
         raise InputError("--job=checkgrad is for models without sparse tables")
     if source := snapshot.to_load(settings):
-        snapshot.load_dense(source, dict(model.named_parameters()), model, settings.load_missing_parameter_strategy)
+        load_dense(source, dict(model.named_parameters()), model, settings.load_missing_parameter_strategy)
     model.double().train()
     batch, samples = _batch(config)
 

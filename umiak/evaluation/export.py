@@ -9,10 +9,10 @@ import numpy as np
 
 from umiak import __version__
 from umiak.errors import InputError
+from umiak.evaluation.stored import OpenTable, open_table
 from umiak.files import check_target
-from umiak.tensorfile import Stream, write_tensors
-from umiak.trainer.snapshot import Contents, find
-from umiak.trainer.stored import OpenTable, open_table
+from umiak.rundir.snapshot import Contents, find
+from umiak.rundir.tensorfile import Stream, write_tensors
 
 
 def export(path: Path, output: Path, overwrite: bool = False) -> None:

@@ -13,7 +13,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,17 +29,24 @@ from umiak.files import (
     sync_directory,
     write_json,
 )
-from umiak.parameterfile import check_parameter, listed, map_parameter, read_parameter, write_parameter
-from umiak.pserver.protocol import TableSpec
+from umiak.rundir import layout
+from umiak.rundir.layout import BUFFERS, CONFIG_NAME, DONE, MODEL
+from umiak.rundir.parameterfile import check_parameter, listed, map_parameter, read_parameter, write_parameter
+from umiak.rundir.tensorfile import Piece, verify
 from umiak.spec.settings import Settings
-from umiak.tensorfile import Piece, verify
 
 FORMAT = 2
-BUFFERS = "buffers.safetensors"
 
 
-def name_of(pass_id: int, inner: int | None = None) -> str:
-    return f"pass-{pass_id:05d}" + (f"-{inner:03d}" if inner is not None else "")
+class DescribedTable(Protocol):
+    """A sparse table of a model, as far as a snapshot of it is concerned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def vocab(self) -> int | None: ...
 
 
 class Draft:
@@ -67,14 +74,14 @@ class Draft:
 
     def publish(self, model: Mapping[str, Any], config_files: Iterable[Path], config_name: str) -> Path:
         """Finish as the original did (done, the config, path.txt), and put it in the final place."""
-        self.add("done", b"version 0\nreal_size 4\n")
+        self.add(DONE, b"version 0\nreal_size 4\n")
         for path in config_files:
             try:
                 self.add(path.name, read_bytes(path))
             except FileNotFoundError as error:
                 raise disk_error(error, path, "copy the config") from error
-        self.add("path.txt", config_name.encode())
-        write_json(self.directory / "model.json", {**model, "format": FORMAT, "files": self._files})
+        self.add(CONFIG_NAME, config_name.encode())
+        write_json(self.directory / MODEL, {**model, "format": FORMAT, "files": self._files})
         old = self.final.with_name(f".{self.final.name}.old")
 
         def rename() -> None:
@@ -92,9 +99,9 @@ class Draft:
 
 def read_model(snapshot: Path) -> dict[str, Any]:
     """What model.json says; an empty description for a snapshot of the original system."""
-    if not exists(snapshot / "done"):
+    if not exists(snapshot / DONE):
         raise InputError(f"{snapshot} is not a complete snapshot: it has no file `done`")
-    path = snapshot / "model.json"
+    path = snapshot / MODEL
     try:
         model = json.loads(read_bytes(path))
         if model["format"] > FORMAT:
@@ -161,7 +168,7 @@ class Contents:
         """Read all of it: before something is deleted because this is there."""
         pieces = [listed(self.model, self.snapshot / name) for name in self.model.get("files", {})]
         for table in self.model["tables"].values():
-            pieces += [Piece.of(piece, self.snapshot / "model.json") for piece in table.get("files", ())]
+            pieces += [Piece.of(piece, self.snapshot / MODEL) for piece in table.get("files", ())]
         try:
             for piece in filter(None, pieces):
                 verify(self.snapshot / piece.name, piece)
@@ -183,14 +190,14 @@ class Contents:
 
 def find(path: Path, pass_id: int = -1) -> Path:
     """The snapshot a user means: its own directory, or the newest (or the given) pass of an output directory."""
-    if exists(path / "done"):
+    if exists(path / DONE):
         return path
     if pass_id >= 0:
-        wanted = path / name_of(pass_id)
-        if exists(wanted / "done"):
+        wanted = path / layout.snapshot_name(pass_id)
+        if exists(wanted / DONE):
             return wanted
         raise InputError(f"{path} has no complete snapshot of pass {pass_id}")
-    found = [path / name for name in names_in(path) if name.startswith("pass-") and exists(path / name / "done")]
+    found = [path / name for name in names_in(path) if name.startswith(layout.PASS) and exists(path / name / DONE)]
     if not found:
         raise InputError(f"{path} is neither a snapshot nor an output directory that holds one")
     # The snapshot of a whole pass is newer than those from the middle of it.
@@ -222,7 +229,7 @@ def lacks(snapshot: Path, name: str, missing: str) -> bool:
     return missing != "fail" and not exists(snapshot / name)
 
 
-def check_tables(snapshot: Path, tables: Iterable[TableSpec], missing: str = "fail") -> None:
+def check_tables(snapshot: Path, tables: Iterable[DescribedTable], missing: str = "fail") -> None:
     """Refuse a snapshot whose tables are not those of the model, before anybody reads their rows."""
     contents = Contents(snapshot)
     stored = contents.model["tables"]
@@ -237,31 +244,3 @@ def check_tables(snapshot: Path, tables: Iterable[TableSpec], missing: str = "fa
             )
         if table.vocab is not None and not lacks(snapshot, table.name, missing):
             contents.check_parameter(table.name, table.vocab * table.dim)
-
-
-def load_dense(snapshot: Path, parameters: Mapping[str, Any], model: Any, missing: str = "fail") -> None:
-    """Put a snapshot's values into a model's parameters, and its buffers back.
-
-    Where a file is missing, "rand" leaves the parameter as it was built and "zero" makes it zero.
-    """
-    import torch
-
-    contents = Contents(snapshot)
-    shapes = contents.model["parameters"]
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            if lacks(snapshot, name, missing):
-                if missing == "zero":
-                    parameter.zero_()
-                continue
-            values = contents.parameter(name, parameter.numel())
-            if shapes.get(name, list(parameter.shape)) != list(parameter.shape):
-                raise InputError(
-                    f"parameter {name!r} is {shapes[name]} in the snapshot {snapshot}, but {list(parameter.shape)} in the "
-                    "model: it is a snapshot of another model"
-                )
-            parameter.copy_(torch.from_numpy(values).view(parameter.shape))
-        stored = contents.buffers()
-        for name, buffer in model.named_buffers():
-            if name in stored:
-                buffer.copy_(stored[name])

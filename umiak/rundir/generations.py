@@ -15,8 +15,8 @@ from pathlib import Path
 
 from umiak.errors import ReplacedError, StorageError
 from umiak.files import make_directory, names_in, patiently, read_bytes, sync_directory, temporary_name, write_json
+from umiak.rundir import layout
 
-DIRECTORY = "generations"
 KEPT = 16
 """Files of generations that are left for people to look at; older ones are removed."""
 
@@ -83,7 +83,7 @@ def take(out: Path, owner: str, number: int) -> None:
 
 def check(out: Path, generation: int) -> None:
     """A ReplacedError if a later generation was taken: what follows must not be done."""
-    directory = out / DIRECTORY
+    directory = out / layout.GENERATIONS
     # An NFS client may answer from a list of names that is a minute old; after a change of its own it asks again.
     with contextlib.suppress(FileNotFoundError):
         patiently(lambda: os.utime(directory), directory, "touch")
@@ -94,8 +94,8 @@ def check(out: Path, generation: int) -> None:
 
 
 def _file(out: Path, generation: int) -> Path:
-    return out / DIRECTORY / f"{generation:010d}"
+    return out / layout.GENERATIONS / f"{generation:010d}"
 
 
 def _taken(out: Path) -> list[int]:
-    return [int(name) for name in names_in(out / DIRECTORY) if name.isdigit()]
+    return [int(name) for name in names_in(out / layout.GENERATIONS) if name.isdigit()]

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from umiak.errors import InputError, StorageError
 from umiak.files import disk_error, exists, make_directory, names_in, patiently
+from umiak.rundir import checkpoint, layout, snapshot
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint, snapshot
 
-OUTPUTS = ("checkpoints", "metrics.jsonl", "tensorboard", "curves.png", "run.json", "job.log")
-PARTS = ("pass-", ".pass-", "node_")
 NAMED = 6
 """How many entries a line about them names."""
 
@@ -32,7 +30,9 @@ def decide(settings: Settings) -> Preparation:
     """What has to go, or an InputError: an output directory that holds a run is used only as the user said. Changes nothing."""
     out = settings.save_dir
     names = names_in(out)
-    holds = "metrics.jsonl" in names or any(name.startswith("pass-") for name in names) or bool(checkpoint.stored(out))
+    holds = (
+        layout.METRICS in names or any(name.startswith(layout.PASS) for name in names) or bool(checkpoint.stored(out))
+    )
     goes_on = settings.start_pass > 0 and settings.init_model_path is None
     if settings.resume_round is not None and (settings.overwrite or not settings.resume):
         checkpoint.select(out, settings.resume_round)
@@ -43,12 +43,12 @@ def decide(settings: Settings) -> Preparation:
             raise InputError(
                 f"--overwrite would remove from {out} what this run is to begin with: choose another --out"
             )
-        theirs = tuple(out / name for name in names if name in OUTPUTS or name.startswith(PARTS))
+        theirs = tuple(out / name for name in names if layout.is_output(name))
         return Preparation(out, delete=theirs, because="--overwrite")
     if goes_on and not settings.resume:
         source = snapshot.find(out, settings.start_pass - 1)
         # Those of the run before would be taken for this one's.
-        earlier = (out / "checkpoints",) if "checkpoints" in names else ()
+        earlier = (out / layout.CHECKPOINTS,) if layout.CHECKPOINTS in names else ()
         if earlier:
             snapshot.Contents(source).verify()
         return Preparation(out, delete=earlier, because=f"--start_pass={settings.start_pass}")
@@ -76,7 +76,7 @@ def carry_out(preparation: Preparation, say: Callable[[str], None]) -> None:
     if preparation.set_aside:
         say(f"{because}: setting aside newer checkpoints of {out}: {_listed(preparation.set_aside)}")
         moved = checkpoint.set_aside(preparation.set_aside)
-        say(f"set aside in {out / 'checkpoints'}: {_listed(moved)}; delete them when nobody needs them")
+        say(f"set aside in {out / layout.CHECKPOINTS}: {_listed(moved)}; delete them when nobody needs them")
 
 
 def delete(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Whose an output directory is: job.json names the job that trains there, its coordinator, and who has which worker's place.
 
-Only the owner of the newest generation (umiak/ownership.py) writes it, and looks whether it still is before every change.
+Only the owner of the newest generation (generations.py) writes it, and looks whether it still is before every change.
 Everything here may hang with the volume; umiak/pod/keeper.py calls it in a thread of its own.
 """
 
@@ -16,15 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from umiak import ownership
 from umiak.errors import InputError, ReplacedError, StorageError
 from umiak.files import patiently, read_bytes, write_json
+from umiak.rundir import checkpoint, generations, layout, prepare
+from umiak.rundir.places import Places
 from umiak.spec.settings import Settings
-from umiak.trainer import checkpoint, output
-from umiak.worker.places import Places
 
 log = logging.getLogger("umiak.worker")
-FILE = "job.json"
 LOOK_SECONDS = 2.0
 HANDOVER_SECONDS = 3.0
 """Longer than an owner takes to notice that it is none any more."""
@@ -57,7 +55,7 @@ class Entry:
 
 def read(out: Path) -> Entry | None:
     """None only if there is no job.json. One that cannot be read is no permission to take the directory."""
-    path = out / FILE
+    path = out / layout.JOB
     try:
         return Entry.of(json.loads(read_bytes(path)))
     except FileNotFoundError:
@@ -74,7 +72,7 @@ def is_done(out: Path, uid: str) -> bool:
     return entry is not None and entry.uid == uid and entry.done
 
 
-class Claim:
+class Lease:
     """An output directory that is ours until another takes a later generation."""
 
     def __init__(self, out: Path, entry: Entry) -> None:
@@ -90,31 +88,31 @@ class Claim:
 
     def advance(self, generation: int) -> None:
         """Take the next generation, for another attempt."""
-        ownership.take(self.out, self.entry.owner, generation)
+        generations.take(self.out, self.entry.owner, generation)
         self.entry = replace(self.entry, generation=generation)
 
-    def note(self, **changes: Any) -> None:
+    def write(self, **changes: Any) -> None:
         """Write down what has changed."""
-        ownership.check(self.out, self.generation)
+        generations.check(self.out, self.generation)
         self.entry = replace(self.entry, **changes)
-        write_json(self.out / FILE, self.entry.to_json())
+        write_json(self.out / layout.JOB, self.entry.to_json())
 
     def look(self) -> None:
         """Show that we are here; a ReplacedError if another has taken over.
 
         What an NFS client reads of an opened file is never old, unlike the list of generations.
         """
-        path = self.out / FILE
+        path = self.out / layout.JOB
         found = read(self.out)
         if found is None or found.owner != self.entry.owner:
             # Another owner's name, without a later generation, comes from one that was replaced and woke while it wrote.
-            self.note()
+            self.write()
         else:
             with contextlib.suppress(FileNotFoundError):  # the next look writes it again
                 patiently(lambda: os.utime(path), path, "touch")
 
 
-def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float], None] = time.sleep) -> Claim:
+def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float], None] = time.sleep) -> Lease:
     """Take the output directory for a job, and make it ready: a run of the same job goes on, others are refused."""
     out = settings.save_dir
     before = read(out)
@@ -123,36 +121,36 @@ def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float]
     ours = before is not None and before.uid == uid
     places = before.places if before is not None and ours else Places()
     places.check(0, incarnation)
-    if ownership.was_replaced(out, incarnation):
+    if generations.was_replaced(out, incarnation):
         raise ReplacedError(f"another pod has taken over {out}: this one was given up for lost")
     places.take(0, incarnation)
     preparation = None if ours else _preparation(settings)
-    output.make(out)
-    generation = ownership.seize(out, incarnation, before.generation if before is not None else -1)
+    prepare.make(out)
+    generation = generations.seize(out, incarnation, before.generation if before is not None else -1)
     done = ours and before is not None and before.done
-    claim = Claim(out, Entry(uid, incarnation, generation, done=done, places=places))
+    lease = Lease(out, Entry(uid, incarnation, generation, done=done, places=places))
     if preparation is not None:
         # Before job.json says that the directory is ours: one that is killed meanwhile decides anew.
-        output.carry_out(preparation, log.warning)
-    claim.note()
+        prepare.carry_out(preparation, log.warning)
+    lease.write()
     if ours and before is not None and not before.released and before.owner != incarnation:
         sleep(HANDOVER_SECONDS)
     checkpoint.remove_unfinished(out)
-    return claim
+    return lease
 
 
-def _preparation(settings: Settings) -> output.Preparation:
+def _preparation(settings: Settings) -> prepare.Preparation:
     """A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded."""
     goes_on = not settings.overwrite and checkpoint.select(settings.save_dir, settings.resume_round) is not None
-    found = output.decide(replace(settings, resume=goes_on))
+    found = prepare.decide(replace(settings, resume=goes_on))
     return replace(found, delete=tuple(path for entry in found.delete for path in _closed(entry)))
 
 
 def _closed(entry: Path) -> list[Path]:
     """What of an earlier run's output nobody is writing to: pods have opened some logs of their own there already."""
-    if entry.name.startswith("node_"):
-        return [path for name in ("train.log", "server.log") if (path := entry / name).exists()]
-    return [] if entry.name == "job.log" else [entry]
+    if entry.name.startswith(layout.NODE):
+        return [path for name in (layout.TRAINER_LOG, layout.SERVER_LOG) if (path := entry / name).exists()]
+    return [] if entry.name == layout.JOB_LOG else [entry]
 
 
 def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> Entry | None:
@@ -178,7 +176,7 @@ def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> 
 
 
 def _changed(out: Path) -> int:
-    path = out / FILE
+    path = out / layout.JOB
     try:
         return patiently(lambda: path.stat().st_mtime_ns, path)
     except FileNotFoundError:

@@ -1,0 +1,54 @@
+"""Where everything of a run lies below its output directory. No other module writes one of these names.
+
+OUT/pass-00000/                      snapshots: the model after a pass (snapshot.py)
+OUT/checkpoints/round-…-…/           checkpoints: pieces and a manifest (checkpoint.py, piece.py)
+OUT/metrics.jsonl, tensorboard/, curves.png, run.json, job.log
+OUT/node_0/train.log, server.log, worker.log
+OUT/generations/, job.json, .lock    who may write here (generations.py, lease.py, lock.py)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CHECKPOINTS = "checkpoints"
+GENERATIONS = "generations"
+METRICS = "metrics.jsonl"
+TENSORBOARD = "tensorboard"
+CURVES = "curves.png"
+RUN = "run.json"
+JOB = "job.json"
+JOB_LOG = "job.log"
+LOCK = ".lock"
+PASS = "pass-"
+NODE = "node_"
+TRAINER_LOG = "train.log"
+SERVER_LOG = "server.log"
+WORKER_LOG = "worker.log"
+
+MODEL = "model.json"
+DONE = "done"
+"""Marks a complete snapshot."""
+CONFIG_NAME = "path.txt"
+BUFFERS = "buffers.safetensors"
+
+MANIFEST = "manifest.json"
+"""Commits a checkpoint."""
+
+OUTPUTS = (CHECKPOINTS, METRICS, TENSORBOARD, CURVES, RUN, JOB_LOG)
+"""What a run writes beside snapshots and the logs of its workers."""
+
+
+def node(out: Path, worker: int) -> Path:
+    """Where the logs of a worker go."""
+    return out / f"{NODE}{worker}"
+
+
+def snapshot_name(pass_id: int, inner: int | None = None) -> str:
+    """That of a pass, or of the `inner`-th snapshot within it."""
+    return f"{PASS}{pass_id:05d}" + (f"-{inner:03d}" if inner is not None else "")
+
+
+def is_output(name: str) -> bool:
+    """Whether an entry of an output directory was written by a run."""
+    return name in OUTPUTS or name.startswith((PASS, f".{PASS}", NODE))
