@@ -17,7 +17,7 @@ from torch import nn
 import umiak
 from umiak.bench.run import free_ports
 from umiak.data import Columns
-from umiak.pserver.seats import LONG_SECONDS, Seats, choose
+from umiak.pserver.affinity import LONG_SECONDS, Affinity, choose
 from umiak.wire import hello
 
 CORES = os.sched_getaffinity(0)
@@ -36,7 +36,7 @@ def processes() -> Iterator[list[int]]:
         process.communicate()
 
 
-def seats_of(processes: list[int]) -> list[set[int]]:
+def cores_of(processes: list[int]) -> list[set[int]]:
     return [os.sched_getaffinity(pid) for pid in processes]
 
 
@@ -49,51 +49,51 @@ def test_the_core_of_one_that_waits_goes_to_one_of_two_that_share_another() -> N
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
-def test_a_round_seats_everybody_and_its_end_frees_them(processes: list[int]) -> None:
-    seats = Seats()
-    seats.take(processes)
-    assert {core for [core] in seats_of(processes)} == CORES
-    assert seats_of(processes)[0] == seats_of(processes)[-1] == {FIRST}
-    seats.wait(processes[1], [processes[0], *processes[2:]])
-    assert seats_of(processes)[0] != seats_of(processes)[-1]
-    seats.take(processes)
-    assert seats_of(processes)[0] == seats_of(processes)[-1] == {FIRST}
-    seats.leave()
-    assert seats_of(processes) == [CORES] * len(processes)
+def test_a_round_pins_every_trainer_and_its_end_releases_them(processes: list[int]) -> None:
+    affinity = Affinity()
+    affinity.pin(processes)
+    assert {core for [core] in cores_of(processes)} == CORES
+    assert cores_of(processes)[0] == cores_of(processes)[-1] == {FIRST}
+    affinity.wait(processes[1], [processes[0], *processes[2:]])
+    assert cores_of(processes)[0] != cores_of(processes)[-1]
+    affinity.pin(processes)
+    assert cores_of(processes)[0] == cores_of(processes)[-1] == {FIRST}
+    affinity.release()
+    assert cores_of(processes) == [CORES] * len(processes)
 
 
-def test_a_core_for_each_needs_no_seats(processes: list[int]) -> None:
-    seats = Seats()
-    seats.take(processes[1:])
-    assert not seats.taken and seats_of(processes) == [CORES] * len(processes)
+def test_a_core_for_each_needs_no_pinning(processes: list[int]) -> None:
+    affinity = Affinity()
+    affinity.pin(processes[1:])
+    assert not affinity.pinned and cores_of(processes) == [CORES] * len(processes)
 
 
 def test_who_was_told_where_to_run_stays_there(processes: list[int]) -> None:
     os.sched_setaffinity(processes[0], {FIRST})
-    expected = seats_of(processes)
+    expected = cores_of(processes)
     if len(CORES) > 1:
-        Seats().take(processes)
-        assert seats_of(processes) == expected
+        Affinity().pin(processes)
+        assert cores_of(processes) == expected
 
 
-def test_one_that_has_ended_frees_the_others(processes: list[int]) -> None:
-    seats = Seats()
-    seats.take(processes)
+def test_one_that_has_ended_releases_the_others(processes: list[int]) -> None:
+    affinity = Affinity()
+    affinity.pin(processes)
     with subprocess.Popen(["true"]) as gone:
         pass
-    seats.take([*processes[1:], gone.pid])
-    assert not seats.taken and seats_of(processes) == [CORES] * len(processes)
+    affinity.pin([*processes[1:], gone.pid])
+    assert not affinity.pinned and cores_of(processes) == [CORES] * len(processes)
 
 
-def test_threads_of_one_process_have_no_seats() -> None:
-    seats = Seats()
-    seats.take([os.getpid()] * (len(CORES) + 1))
-    assert not seats.taken and os.sched_getaffinity(0) == CORES
+def test_threads_of_one_process_are_not_pinned() -> None:
+    affinity = Affinity()
+    affinity.pin([os.getpid()] * (len(CORES) + 1))
+    assert not affinity.pinned and os.sched_getaffinity(0) == CORES
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
-def test_trainers_of_a_job_have_seats_in_long_rounds_and_none_in_a_test(tmp_path: Path, transport: str) -> None:
+def test_trainers_of_a_job_are_pinned_in_long_rounds_and_not_in_a_test(tmp_path: Path, transport: str) -> None:
     seen = tmp_path / "seen"
 
     class Slow(nn.Module):

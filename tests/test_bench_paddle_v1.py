@@ -12,7 +12,7 @@ from umiak.bench import lstm, paddle_v1
 from umiak.bench.run import Run
 from umiak.bench.systems import V1_TRAINED
 from umiak.bench.workloads import WORKLOADS
-from umiak.paddle_v1.lstm import lstm as ours
+from umiak.paddle_v1.network.lstm import lstm as ours
 from umiak.trainer.forward import to_tensors
 
 

@@ -20,7 +20,7 @@ from umiak.pserver.host import Host
 from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Dense, Fetch, Flags, ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
-from umiak.trainer.ends import RemoteEnd
+from umiak.trainer.services import RemoteService
 from umiak.wire.frames import Kind, pack
 
 DENSE = 4
@@ -33,32 +33,32 @@ def spec(trainers: int = 2, mode: str = "sync") -> ServiceSpec:
     return ServiceSpec(0, 1, trainers, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, DENSE)], [table], 0, 1, mode=mode)
 
 
-def setup(end: RemoteEnd, value: float = 0.0, trainers: int = 2, mode: str = "sync") -> None:
-    end.setup(spec(trainers, mode), np.full(DENSE, value, np.float32), None)
-    end.ready()
+def setup(service: RemoteService, value: float = 0.0, trainers: int = 2, mode: str = "sync") -> None:
+    service.setup(spec(trainers, mode), np.full(DENSE, value, np.float32), None)
+    service.ready()
 
 
-def pull(end: RemoteEnd) -> np.ndarray:
+def pull(service: RemoteService) -> np.ndarray:
     """What a trainer does first: get the dense values. Waits until trainer 0 has set the job up."""
-    end.send_fetch([np.empty(0, np.int64)], Fetch.PEEK, Dense.VALUES)
+    service.send_fetch([np.empty(0, np.int64)], Fetch.PEEK, Dense.VALUES)
     values = np.empty(DENSE, np.float32)
-    end.receive([values, np.empty((0, 2), np.float32)])
+    service.receive([values, np.empty((0, 2), np.float32)])
     return values
 
 
-def play(ends: list[RemoteEnd], round_id: int = 0) -> np.ndarray:
+def play(services: list[RemoteService], round_id: int = 0) -> np.ndarray:
     """One whole round, each trainer with a gradient of its number + 1 and one sample."""
-    for number, end in enumerate(ends):
+    for number, service in enumerate(services):
         gradient = np.full(DENSE, number + 1, np.float32)
-        end.send_round(round_id, 1, Flags.NONE, 0.0, [IDS], gradient, [np.empty((0, 2), np.float32)])
+        service.send_round(round_id, 1, Flags.NONE, 0.0, [IDS], gradient, [np.empty((0, 2), np.float32)])
     values = np.empty(DENSE, np.float32)
-    for end in ends:
-        end.receive([values, np.empty((2, 2), np.float32)])
+    for service in services:
+        service.receive([values, np.empty((2, 2), np.float32)])
     return values
 
 
-def ends_of(server: Served, trainers: int = 2) -> list[RemoteEnd]:
-    return [RemoteEnd(server.join(index, count=trainers)) for index in range(trainers)]
+def services_of(server: Served, trainers: int = 2) -> list[RemoteService]:
+    return [RemoteService(server.join(index, count=trainers)) for index in range(trainers)]
 
 
 def host(trainers: int = 2, generation: int | None = None, root: Path = NOWHERE) -> Host:
@@ -66,13 +66,13 @@ def host(trainers: int = 2, generation: int | None = None, root: Path = NOWHERE)
 
 
 def runs_a_job(server: Served, value: float, trainers: int = 2) -> None:
-    ends = ends_of(server, trainers)
-    setup(ends[0], value, trainers)
-    assert [pull(end).tolist() for end in ends] == [[value] * DENSE] * trainers
+    services = services_of(server, trainers)
+    setup(services[0], value, trainers)
+    assert [pull(service).tolist() for service in services] == [[value] * DENSE] * trainers
     mean = sum(range(1, trainers + 1)) / trainers
-    assert play(ends).tolist() == [value - mean] * DENSE
-    for end in ends:
-        end.close()
+    assert play(services).tolist() == [value - mean] * DENSE
+    for service in services:
+        service.close()
 
 
 def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
@@ -133,7 +133,7 @@ def test_jobs_follow_one_another_and_each_begins_afresh() -> None:
 
 def test_when_a_trainer_is_lost_the_others_hear_who_it_was_and_the_server_is_ready_for_the_next_job() -> None:
     with served(host()) as server:
-        first, second = ends_of(server)
+        first, second = services_of(server)
         setup(first)
         assert play([first, second]).any()
         first.send_round(1, 1, Flags.NONE, 0.0, [IDS], np.ones(DENSE, np.float32), [np.ones((2, 2), np.float32)])
@@ -146,7 +146,7 @@ def test_when_a_trainer_is_lost_the_others_hear_who_it_was_and_the_server_is_rea
 @pytest.mark.parametrize("supervised", [True, False])
 def test_an_asynchronous_job_goes_on_without_a_trainer_only_where_somebody_replaces_it(supervised: bool) -> None:
     with served(host(generation=0 if supervised else None)) as server:
-        first, second = ends_of(server)
+        first, second = services_of(server)
         setup(first, mode="async")
         second.channel.close()
         server.logged("lost trainer 1")
@@ -161,7 +161,7 @@ def test_an_asynchronous_job_goes_on_without_a_trainer_only_where_somebody_repla
 def test_the_reason_reaches_a_trainer_that_is_still_sending() -> None:
     """Closing on it at once would reset the connection, and the reason would be lost with it."""
     with served(host()) as server:
-        first, second = ends_of(server)
+        first, second = services_of(server)
         setup(first)
         head, body = b"".join(pack(Kind.REDUCE, b"", [bytes(32 << 20)])[:1]), bytes(32 << 20)
         second.channel.sock.sendall(head + body[: 1 << 20])
@@ -176,19 +176,19 @@ def test_the_reason_reaches_a_trainer_that_is_still_sending() -> None:
 
 def test_a_trainer_of_the_next_job_waits_until_the_last_one_is_over() -> None:
     with served(host()) as server:
-        first, second = ends_of(server)
+        first, second = services_of(server)
         setup(first, 1.0)
         second.close()
-        early = RemoteEnd(server.join(1))
+        early = RemoteService(server.join(1))
         values = in_background(lambda: pull(early).tolist())
         assert pull(first).tolist() == [1.0] * DENSE, "the last job still has its server"
         first.close()
-        next_first = RemoteEnd(server.join(0))
+        next_first = RemoteService(server.join(0))
         setup(next_first, 9.0)
         assert values() == [9.0] * DENSE
         assert play([next_first, early]).tolist() == [7.5] * DENSE
-        for end in (next_first, early):
-            end.close()
+        for service in (next_first, early):
+            service.close()
 
 
 def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
@@ -197,19 +197,19 @@ def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
     written: list[Callable[[dict[str, Any]], None]] = []
     monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: written.append(done))
     with served(host(trainers=1, root=tmp_path)) as server:
-        (end,) = ends_of(server, 1)
-        setup(end, trainers=1)
-        end.checkpoint(tmp_path, b"state")
+        (service,) = services_of(server, 1)
+        setup(service, trainers=1)
+        service.checkpoint(tmp_path, b"state")
         while not written:
             time.sleep(0.01)
-        end.channel.close()
+        service.channel.close()
         server.logged("lost trainer 0")
-        (end,) = ends_of(server, 1)
+        (service,) = services_of(server, 1)
         written[0]({"result": "of the job before"})
-        setup(end, 5.0, trainers=1)
-        assert pull(end).tolist() == [5.0] * DENSE
-        assert end.written(wait=False) is None
-        end.close()
+        setup(service, 5.0, trainers=1)
+        assert pull(service).tolist() == [5.0] * DENSE
+        assert service.written(wait=False) is None
+        service.close()
 
 
 def malformed(draw: random.Random) -> bytes:
@@ -239,12 +239,12 @@ def test_malformed_frames_of_a_member_end_its_job_but_never_the_server(
     draw = random.Random(7164)
     with served(host(trainers=1), unix=tmp_path / "socket") as server:
         for number in range(1500):
-            (end,) = ends_of(server, 1)
+            (service,) = services_of(server, 1)
             if draw.random() < 0.8:
-                setup(end, trainers=1)
+                setup(service, trainers=1)
             with contextlib.suppress(OSError):
-                end.channel.sock.sendall(malformed(draw))
-            end.channel.close()
+                service.channel.sock.sendall(malformed(draw))
+            service.channel.close()
             if number % 300 == 0:
                 runs_a_job(server, 2.0, 1)
         runs_a_job(server, 2.0, 1)
@@ -252,13 +252,13 @@ def test_malformed_frames_of_a_member_end_its_job_but_never_the_server(
 
 def test_when_the_server_cannot_make_sense_of_one_trainer_the_others_hear_it_at_once() -> None:
     with served(host()) as server:
-        first, second = ends_of(server)
+        first, second = services_of(server)
         setup(first)
         first.channel.send(Kind.REDUCE, b"", [np.zeros(3)])
         second.channel.send(Kind.REDUCE, b"", [b"no float64"])
         with pytest.raises(UmiakError, match=r"cannot handle a REDUCE frame of trainer 1 .* its log says more"):
             first.receive([])
         server.logged("cannot handle a REDUCE frame of trainer 1")
-        for end in (first, second):
-            end.channel.close()
+        for service in (first, second):
+            service.channel.close()
         runs_a_job(server, 3.0)

@@ -17,9 +17,9 @@ from tests import v1demo
 from tests.processes import kill_tree, snapshot_bytes, umiak
 from tests.test_roles import free_port
 from tests.v1command import environment, installed, shell
+from umiak.paddle_v1.command import v1_roles
 from umiak.spec.flags import parse
 from umiak.wire.address import Address
-from umiak.worker import v1
 
 CONFIG = "trainer_config.demo.py"
 
@@ -114,9 +114,9 @@ def test_traffic_that_leaves_the_machine_is_encrypted_unless_somebody_said_not_t
         ([], here, False),
         (["--insecure"], there, False),
     ):
-        with v1._secured(parse("paddle pserver", flags), addresses, "secret") as settings:
+        with v1_roles._secured(parse("paddle pserver", flags), addresses, "secret") as settings:
             assert (settings.tls is not None) is encrypted
-    with v1._secured(parse("paddle train", [f"--tls={tmp_path}"]), there, "secret") as settings:
+    with v1_roles._secured(parse("paddle train", [f"--tls={tmp_path}"]), there, "secret") as settings:
         assert settings.tls == tmp_path
 
 

@@ -21,7 +21,8 @@ from umiak.cli.paddle import run as paddle
 from umiak.data import provider
 from umiak.errors import InputError
 from umiak.evaluation import checkgrad, modeltests, timing
-from umiak.paddle_v1 import diagram, language
+from umiak.paddle_v1.formats import diagram
+from umiak.paddle_v1.language import reading
 from umiak.spec.config import Config
 from umiak.spec.flags import parse
 from umiak.spec.load import Loaded
@@ -201,7 +202,7 @@ def test_a_diagram_has_the_layers_parameters_and_types_of_v1(tmp_path: Path, mon
     monkeypatch.chdir(config.parent)
     assert paddle(["make_diagram", CONFIG, "model.dot", "shuffle=0"]) == 0
     text = Path("model.dot").read_text()
-    assert text == diagram.dot(language.load(config, {"shuffle": "0"}))
+    assert text == diagram.dot(reading.load(config, {"shuffle": "0"}))
     assert text.splitlines() == [
         "digraph graphname {",
         "node [width=0.375,height=0.25];",

@@ -13,8 +13,9 @@ from tests import v1demo
 from tests.processes import umiak
 from umiak.cli.paddle import run as paddle
 from umiak.errors import InputError
-from umiak.paddle_v1 import language, messages
-from umiak.paddle_v1.modelconfig import model_config
+from umiak.paddle_v1.formats import messages
+from umiak.paddle_v1.formats.modelconfig import model_config
+from umiak.paddle_v1.language import reading
 from umiak.rundir.parameterfile import HEADER
 
 CONFIG = "trainer_config.demo.py"
@@ -93,7 +94,7 @@ def test_a_merged_file_holds_the_config_and_every_parameter(tmp_path: Path, monk
 
 def test_layers_are_described_as_v1_described_them(tmp_path: Path) -> None:
     (tmp_path / "config.py").write_text(LSTM)
-    graph = language.load(tmp_path / "config.py", {}, check_data=False)
+    graph = reading.load(tmp_path / "config.py", {}, check_data=False)
     model = reader("ModelConfig").FromString(messages.binary(model_config(graph), "ModelConfig"))
     layers = {layer.name: layer for layer in model.layers}
     forward, backward = (layers[f"__bidirectional_lstm_0___{way}"] for way in ("fw", "bw"))

@@ -11,8 +11,8 @@ from tests.test_paddle_v1_language import graph as config
 from tests.v1_graphs import FULL, check_gradients, data, fc, graph, network, result, tensors, values
 from umiak.data.columns import Ragged
 from umiak.errors import InputError
-from umiak.paddle_v1.evaluators import metrics
 from umiak.paddle_v1.graph import Evaluator, Graph, Layer, Projection
+from umiak.paddle_v1.network.evaluators import metrics
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((4, 3))

@@ -11,7 +11,7 @@ import pytest
 from umiak.errors import InputError
 from umiak.paddle_v1 import rules
 from umiak.paddle_v1.graph import Graph, Normal, Uniform
-from umiak.paddle_v1.language import load
+from umiak.paddle_v1.language.reading import load
 from umiak.spec.dialect import is_v1
 
 ROOT = Path(__file__).parents[1]

@@ -345,7 +345,7 @@ def test_the_cost_of_sequences_is_summed_over_their_steps_but_divided_by_samples
 
 
 def test_the_classification_error_counts_wrong_lines() -> None:
-    from umiak.paddle_v1.evaluators import metrics
+    from umiak.paddle_v1.network.evaluators import metrics
 
     layers = (data("p", 3), data("label", 3), Layer("cost", "square_error", 1, ("p", "p")))
     error = Evaluator("classification_error_evaluator", "classification_error", ("p", "label"))
@@ -359,7 +359,7 @@ def test_the_classification_error_counts_wrong_lines() -> None:
 
 
 def test_a_weighted_classification_error_is_the_weight_of_wrong_lines_over_all_weight() -> None:
-    from umiak.paddle_v1.evaluators import metrics
+    from umiak.paddle_v1.network.evaluators import metrics
 
     layers = (data("p", 2), data("label", 1), data("w", 1), Layer("cost", "square_error", 1, ("p", "p")))
     error = Evaluator("classification_error_evaluator", "classification_error", ("p", "label", "w"))

@@ -12,9 +12,9 @@ import torch
 from tests.v1_graphs import FULL, OFFSETS, check_gradients, data, fc, graph, network, result, tensors, values
 from umiak.data.columns import Ragged
 from umiak.errors import InputError
-from umiak.paddle_v1 import exponent, lstm_steps
 from umiak.paddle_v1.graph import Layer
-from umiak.paddle_v1.lstm import lstm
+from umiak.paddle_v1.network import exponent, lstm_steps
+from umiak.paddle_v1.network.lstm import lstm
 
 STEPS = Ragged(np.random.default_rng(0).standard_normal((9, 3)), OFFSETS)
 ACTIVATIONS: dict[str, Any] = {

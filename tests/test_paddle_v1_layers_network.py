@@ -16,7 +16,7 @@ from umiak.data.columns import Columns, Ragged
 from umiak.errors import InputError
 from umiak.nn.sparse import sparse_tables
 from umiak.paddle_v1.graph import Graph, Layer, Normal, Projection, Uniform
-from umiak.paddle_v1.network import Network
+from umiak.paddle_v1.network.model import V1Model
 from umiak.spec.config import Config
 from umiak.spec.optim import Adam
 
@@ -32,7 +32,7 @@ def test_parameters_have_their_v1_names_and_shapes() -> None:
     text = mixed("__embedding_0__", 4, Projection("table", "word", 4, "___embedding_0__.w0"))
     shared = Layer("training", "fc", 4, ("__embedding_0__",), ("forward",), "training")
     made = graph(data("word", 6), text, shared, fc("out", 2, "training", "__embedding_0__"))
-    net = Network(made)
+    net = V1Model(made)
     shapes = {name: tuple(parameter.shape) for name, parameter in net.named_parameters()}
     assert shapes == {
         "___embedding_0__.w0": (6, 4),
@@ -51,7 +51,7 @@ def test_data_can_be_an_output_too() -> None:
 
 
 def test_layers_that_no_output_needs_are_not_built() -> None:
-    net = Network(graph(data("x", 3), fc("unused", 5, "x"), fc("out", 2, "x")))
+    net = V1Model(graph(data("x", 3), fc("unused", 5, "x"), fc("out", 2, "x")))
     assert {name for name, _ in net.named_parameters()} == {"_out.w0", "_out.wbias"}
 
 
@@ -60,18 +60,18 @@ def test_first_values_follow_their_description_and_the_seed() -> None:
     made = changed(made, "_out.w0", init=Normal(1.0, 0.05))
     made = changed(made, "_out.wbias", init=Uniform(-2.0, -1.0))
     torch.manual_seed(1)
-    net = Network(made)
+    net = V1Model(made)
     weight, bias = net.get_parameter("_out.w0"), net.get_parameter("_out.wbias")
     assert float(weight.mean().detach()) == pytest.approx(1.0, abs=1e-3)
     assert float(weight.std().detach()) == pytest.approx(0.05, rel=0.02)
     assert -2 <= float(bias.min().detach()) < -1.9
     assert -1.1 < float(bias.max().detach()) <= -1
     torch.manual_seed(1)
-    assert torch.equal(Network(made).get_parameter("_out.w0"), weight)
+    assert torch.equal(V1Model(made).get_parameter("_out.w0"), weight)
 
 
 def test_a_static_parameter_is_not_trained() -> None:
-    net = Network(changed(graph(data("x", 3), fc("out", 2, "x")), "_out.w0", static=True))
+    net = V1Model(changed(graph(data("x", 3), fc("out", 2, "x")), "_out.w0", static=True))
     assert [name for name, parameter in net.named_parameters() if parameter.requires_grad] == ["_out.wbias"]
     net(tensors({"x": np.zeros((2, 3), np.float32)})).values["out"].data.sum().backward()
     assert net.get_parameter("_out.w0").grad is None
@@ -101,7 +101,7 @@ class Held:
 @pytest.mark.parametrize("kind", ["table", "full_matrix"])
 def test_only_sparse_update_makes_a_table_and_it_computes_the_same(kind: str) -> None:
     made = graph(data("word", 6), mixed("out", 4, Projection(kind, "word", 4, "words")))
-    dense, sparse = Network(made), Network(changed(made, "words", sparse=True, init=Normal(0.0, 0.3)))
+    dense, sparse = V1Model(made), V1Model(changed(made, "words", sparse=True, init=Normal(0.0, 0.3)))
     assert list(sparse_tables(dense)) == []
     assert list(sparse_tables(sparse)) == ["words"]
     assert list(sparse.named_parameters()) == []
@@ -122,10 +122,10 @@ def test_only_sparse_update_makes_a_table_and_it_computes_the_same(kind: str) ->
 def test_sparse_update_where_no_ids_are_looked_up_is_refused() -> None:
     layers = (data("x", 3), fc("a", 2, "x"), fc("out", 2, "a"))
     with pytest.raises(InputError, match=r"'_out.w0' has sparse_update=True, but 'a' is no data layer"):
-        Network(changed(graph(*layers), "_out.w0", sparse=True))
+        V1Model(changed(graph(*layers), "_out.w0", sparse=True))
     with pytest.raises(InputError, match=r"'_out.wbias' has sparse_update=True, but is no matrix of rows"):
-        Network(changed(graph(*layers), "_out.wbias", sparse=True))
-    net = Network(changed(graph(*layers), "_a.w0", sparse=True))
+        V1Model(changed(graph(*layers), "_out.wbias", sparse=True))
+    net = V1Model(changed(graph(*layers), "_a.w0", sparse=True))
     with pytest.raises(InputError, match=r"'_a.w0' has sparse_update=True, but 'x' is not sparse"):
         net(tensors({"x": np.zeros((2, 3))}))
 
@@ -134,7 +134,7 @@ def test_a_step_touches_only_the_rows_of_its_batch_and_makes_no_gradient_of_the_
     """A fresh gradient of a large table, added to the one of the engine, is twice the work."""
     rows, dim = 30_000, 128
     made = graph(data("word", rows), mixed("out", dim, Projection("table", "word", dim, "words")))
-    net = Network(made)
+    net = V1Model(made)
     words = net.get_parameter("words")
     words.grad = torch.zeros_like(words)
     made_by_autograd: list[torch.Tensor | None] = []
@@ -155,9 +155,9 @@ def test_a_network_trains_on_the_engine(tmp_path: Path) -> None:
     end = (fc("p", 2, "pooled", activation="softmax"), data("label", 2))
     cost = Layer("cost", "cross_entropy", 1, ("p", "label"))
     made = changed(graph(data("word", 50), text, pooled, *end, cost), "_text.w0", sparse=True)
-    net = Network(made)
+    net = V1Model(made)
     config = Config(
-        model=lambda: Network(made),
+        model=lambda: V1Model(made),
         train=Columns({"word": words, "label": labels}),
         test=Columns({"word": words, "label": labels}),
         loss=net.loss,

@@ -13,9 +13,9 @@ import pytest
 
 from umiak.data.columns import Ragged
 from umiak.errors import InputError
-from umiak.paddle_v1 import provider as v1
-from umiak.paddle_v1.provider import CacheType, Definition, provider
-from umiak.paddle_v1.source import ProviderSource
+from umiak.paddle_v1.data import provider as v1
+from umiak.paddle_v1.data.provider import CacheType, Definition, provider
+from umiak.paddle_v1.data.source import ProviderSource
 from umiak.spec.config import Shard
 
 ALL = Shard()

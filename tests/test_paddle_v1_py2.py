@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError
-from umiak.paddle_v1.modules import Modules
+from umiak.paddle_v1.language.modules import Modules
 
 CASES = {
     "print statements": (
@@ -281,7 +281,7 @@ def test_a_missing_provider_names_where_it_was_sought(tmp_path: Path) -> None:
 
 
 def test_decoded_text_survives_pickling() -> None:
-    from umiak.paddle_v1.py2text import unicode
+    from umiak.paddle_v1.python2.strings import unicode
 
     back = pickle.loads(pickle.dumps(unicode("é")))
     assert back == "é" and type(back) is unicode

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from umiak.errors import InputError, RetryError
-from umiak.pod import rank
-from umiak.pod.rank import Place, Waiting, place
+from umiak.paddle_v1.pods import rank
+from umiak.paddle_v1.pods.rank import Place, Waiting, place
 
 
 def pod(name: str, ip: str | None, phase: str = "Running", run: str = "uid-2", **metadata: Any) -> dict[str, Any]:

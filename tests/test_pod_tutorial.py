@@ -9,7 +9,7 @@ import pytest
 
 from umiak.data import shards
 from umiak.errors import InputError, RetryError
-from umiak.pod import rank, tutorial, tutorial_data
+from umiak.paddle_v1.pods import rank, tutorial, tutorial_data
 from umiak.pod.report import Outcome
 
 ENVIRONMENT = {

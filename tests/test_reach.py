@@ -17,7 +17,7 @@ from umiak.pserver.host import Host
 from umiak.pserver.protocol import ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
-from umiak.trainer.ends import RemoteEnd
+from umiak.trainer.services import RemoteService
 from umiak.wire.frames import Kind
 
 SECRET = np.arange(8, dtype=np.float32)
@@ -29,11 +29,11 @@ def spec(name: str = "t", vocab: int | None = None) -> ServiceSpec:
     return ServiceSpec(0, 1, 1, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, 4)], [table], 0, 1)
 
 
-def setup(server: Served, described: ServiceSpec, restore: dict[str, Any] | None = None) -> RemoteEnd:
-    end = RemoteEnd(server.join(count=1))
-    end.setup(described, np.zeros(4, np.float32), restore)
-    end.ready()
-    return end
+def setup(server: Served, described: ServiceSpec, restore: dict[str, Any] | None = None) -> RemoteService:
+    service = RemoteService(server.join(count=1))
+    service.setup(described, np.zeros(4, np.float32), restore)
+    service.ready()
+    return service
 
 
 @pytest.fixture
@@ -103,18 +103,18 @@ def test_nothing_is_written_to_a_foreign_directory(places: tuple[Path, Path], ki
     (root / "link").symlink_to(outside)
     directory = {"absolute": outside, "dots": root / "pass-00000" / "../../outside", "link": root / "link"}[way]
     with served(host(root, outside)) as server:
-        end = setup(server, spec())
-        end.channel.send(kind, {"directory": str(directory)}, [b"mine"])
+        service = setup(server, spec())
+        service.channel.send(kind, {"directory": str(directory)}, [b"mine"])
         with pytest.raises(InputError, match=f"is outside {root}"):
-            raise_error(end)
-        end = setup(server, spec())
-        end.channel.send(kind, {"directory": str(root / "pass-00000")}, [b"mine"])
-        assert end.channel.receive().kind is Kind.DONE
-        end.close()
+            raise_error(service)
+        service = setup(server, spec())
+        service.channel.send(kind, {"directory": str(root / "pass-00000")}, [b"mine"])
+        assert service.channel.receive().kind is Kind.DONE
+        service.close()
     assert [path.name for path in outside.iterdir()] == ["t"]
     assert len(list((root / "pass-00000").glob("*.safetensors"))) == 1
 
 
-def raise_error(end: RemoteEnd) -> None:
+def raise_error(service: RemoteService) -> None:
 
-    raise described(end.channel.receive().json())
+    raise described(service.channel.receive().json())

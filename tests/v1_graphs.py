@@ -10,7 +10,7 @@ import torch
 
 from umiak.data.columns import Ragged
 from umiak.paddle_v1.graph import Evaluator, Graph, Layer, Normal, Parameter, Projection, Training
-from umiak.paddle_v1.network import Network, Output
+from umiak.paddle_v1.network.model import Output, V1Model
 
 OFFSETS = np.array([0, 3, 4, 4, 9])
 """Four sequences of lengths 3, 1, 0 and 5."""
@@ -59,10 +59,10 @@ def mixed(name: str, size: int, *projections: Projection, **more: Any) -> Layer:
     return Layer(name, "mixed", size, tuple(p.input for p in projections), projections=projections, **more)
 
 
-def network(made: Graph, seed: int = 0) -> Network:
+def network(made: Graph, seed: int = 0) -> V1Model:
     """In double precision, with gradients at zero where the engine has them too."""
     torch.manual_seed(seed)
-    built = Network(made).double()
+    built = V1Model(made).double()
     for parameter in built.parameters():
         parameter.grad = torch.zeros_like(parameter)
     return built
@@ -78,18 +78,18 @@ def _tensor(value: Any) -> Any:
     return torch.from_numpy(np.ascontiguousarray(value))
 
 
-def values(net: Network) -> dict[str, np.ndarray]:
+def values(net: V1Model) -> dict[str, np.ndarray]:
     """Its parameters by their v1 names."""
     return {name: parameter.detach().numpy() for name, parameter in net.named_parameters()}
 
 
-def result(net: Network, batch: Mapping[str, Any], name: str | None = None) -> np.ndarray:
+def result(net: V1Model, batch: Mapping[str, Any], name: str | None = None) -> np.ndarray:
     """The value of an output."""
     output: Output = net(tensors(batch))
     return output.values[name or net.graph.outputs[0]].data.detach().numpy()
 
 
-def check_gradients(net: Network, batch: Mapping[str, Any], scalar: Callable[[Output], Any] | None = None) -> None:
+def check_gradients(net: V1Model, batch: Mapping[str, Any], scalar: Callable[[Output], Any] | None = None) -> None:
     """Compare the gradient of every parameter with central differences, as the engine gets it and as autograd gives it."""
     fields = tensors(batch)
     name = net.graph.outputs[0]

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from umiak.bench.run import Run
-from umiak.paddle_v1.lstm import Plan, lstm
+from umiak.paddle_v1.network.lstm import Plan, lstm
 
 SIZE, SEQUENCES, SHORTEST, LONGEST, BATCHES = 128, 128, 20, 140, 8
 

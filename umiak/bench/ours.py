@@ -22,7 +22,7 @@ from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad, Adam, Optimizer
 from umiak.spec.settings import Settings
-from umiak.trainer.ends import Arrays, LocalEnd
+from umiak.trainer.services import Arrays, LocalService
 
 MODELS: dict[str, tuple[Any, Any, Optimizer]] = {
     "recommendation": (models.Recommendation, models.squared_error, Adam(lr=1e-3)),
@@ -113,7 +113,7 @@ class Traffic:
         return {f"{name}_per_round": count / self.rounds for name, count in counted.items()}
 
 
-class FreeEnd(LocalEnd):
+class FreeService(LocalService):
     """A service that takes no time: rows are constant, dense values stay as they are."""
 
     def __init__(self, traffic: Traffic, counts_rounds: bool) -> None:
@@ -160,8 +160,8 @@ def limit(run: Run) -> None:
     def unconnected(
         settings: Settings, assignment: training.Assignment
     ) -> Iterator[tuple[list[Placed], training.Assignment]]:
-        ends = [Placed(FreeEnd(source.traffic, number == 0), True, True) for number in range(run.workers)]
-        yield ends, assignment
+        services = [Placed(FreeService(source.traffic, number == 0), True, True) for number in range(run.workers)]
+        yield services, assignment
 
     def work(trainer: int) -> None:
         training._connected = unconnected

@@ -63,12 +63,13 @@ def native(run: Run) -> None:
 
 
 def of_v1(run: Run) -> Make:
-    from umiak.paddle_v1 import config, language
-    from umiak.paddle_v1.modules import Modules
+    from umiak.paddle_v1 import config
+    from umiak.paddle_v1.language import reading
+    from umiak.paddle_v1.language.modules import Modules
 
     path = run.directory / "trainer_config.py"
     path.write_text(_HEAD % run.trained.batch_size + CONFIGS[run.workload])
-    built = config.build(language.load(path, {}, check_data=False), Modules((run.directory,)), Settings())
+    built = config.build(reading.load(path, {}, check_data=False), Modules((run.directory,)), Settings())
     return lambda source: replace(built, train=source)
 
 

@@ -17,11 +17,11 @@ def run(argv: list[str]) -> int:
 
             return main(os.environ)
         case ["tutorial", ("2016" | "2017") as generation, *flags]:
-            from umiak.pod import tutorial
+            from umiak.paddle_v1.pods import tutorial
 
             return tutorial.main(os.environ, generation, flags)
         case ["data"]:
-            from umiak.pod import tutorial_data
+            from umiak.paddle_v1.pods import tutorial_data
 
             return tutorial_data.main(os.environ)
     raise InputError(

@@ -32,8 +32,8 @@ def run(argv: list[str]) -> int:
 
 def _outline(config: Path, read: Settings) -> Outline:
     from umiak.launch import outline as modules
-    from umiak.paddle_v1 import language
-    from umiak.paddle_v1 import outline as layers
+    from umiak.paddle_v1.formats import outline as layers
+    from umiak.paddle_v1.language import reading
     from umiak.spec.dialect import is_v1
     from umiak.spec.load import load
     from umiak.spec.outline import Outline
@@ -43,11 +43,11 @@ def _outline(config: Path, read: Settings) -> Outline:
     v1 = config.is_file() and is_v1(config)
     if v1:
         from umiak.paddle_v1 import rules
-        from umiak.paddle_v1.network import Network
+        from umiak.paddle_v1.network.model import V1Model
 
-        graph = language.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
+        graph = reading.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
         graph, ignored = rules.adapted(graph, read.local)
-        model, parts, notes = Network(graph), layers.parts(graph), (*graph.warnings, *ignored)
+        model, parts, notes = V1Model(graph), layers.parts(graph), (*graph.warnings, *ignored)
     else:
         model = build(load(config, read.config_args).config, choose_device(use_gpu=False))
         parts = modules.parts(model)

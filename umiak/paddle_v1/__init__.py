@@ -1,1 +1,1 @@
-"""PaddlePaddle v1 configs and data providers on this engine: the 2016 language, its network, its data."""
+"""PaddlePaddle v1 and the pods of 2016 and 2017, in rooms: each subpackage says in its first line what it is for."""

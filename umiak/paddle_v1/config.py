@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError
-from umiak.paddle_v1 import language, rules
+from umiak.paddle_v1 import rules
+from umiak.paddle_v1.data.input_types import DataType, InputType
+from umiak.paddle_v1.data.provider import Definition, log
+from umiak.paddle_v1.data.source import ProviderSource
 from umiak.paddle_v1.graph import DataSource, Graph
-from umiak.paddle_v1.input_types import DataType, InputType
-from umiak.paddle_v1.modules import Modules
-from umiak.paddle_v1.provider import Definition, log
-from umiak.paddle_v1.source import ProviderSource
+from umiak.paddle_v1.language import reading
+from umiak.paddle_v1.language.modules import Modules
 from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
@@ -33,7 +34,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
     version = settings.paddle_version or DEFAULT_VERSION
     with _recorded() as records:
         trains = settings.job in TRAINING
-        graph = language.load(path, {**injected(settings), **arguments}, version, check_data=trains)
+        graph = reading.load(path, {**injected(settings), **arguments}, version, check_data=trains)
         modules = Modules((path.parent, Path.cwd()))
         log.info("The input order is [%s]", ", ".join(graph.inputs))
         log.info("The output order is [%s]", ", ".join(graph.outputs))
@@ -56,7 +57,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
 
 def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
     """The job that a graph describes. Providers are looked for with `modules`."""
-    from umiak.paddle_v1.evaluators import metrics
+    from umiak.paddle_v1.network.evaluators import metrics
 
     optimizer, parameters = rules.optimizers(graph, settings.start_pass)
     train, test = (graph.data.train, graph.data.test) if graph.data else (None, None)
@@ -99,15 +100,15 @@ def _decided(graph: Graph) -> dict[str, Any]:
 
 
 def _network(graph: Graph) -> Any:
-    from umiak.paddle_v1.network import Network
+    from umiak.paddle_v1.network.model import V1Model
 
-    return Network(graph)
+    return V1Model(graph)
 
 
 def _loss(output: Any, batch: Any) -> Any:
-    from umiak.paddle_v1.network import Network
+    from umiak.paddle_v1.network.model import V1Model
 
-    return Network.loss(output, batch)
+    return V1Model.loss(output, batch)
 
 
 def _outputs(names: tuple[str, ...], output: Any) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """What a v1 config says, as plain values: layers, parameters, training, data. Knows no torch and computes nothing.
 
-The language (language.py, helpers.py) makes a Graph, the network runs it, `umiak show` draws it. Names are v1's, because
+The language (language/reading.py, helpers.py) makes a Graph, the network runs it, `umiak show` draws it. Names are v1's, because
 they are the file names of snapshots.
 """
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 
 from umiak.nn import sequence
-from umiak.paddle_v1.lstm import lstm
-from umiak.paddle_v1.rows import lookup, product
-from umiak.paddle_v1.values import Bags
+from umiak.paddle_v1.network.lstm import lstm
+from umiak.paddle_v1.network.rows import lookup, product
+from umiak.paddle_v1.network.values import Bags
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""More trainers than cores on one machine: who computes where, so that nobody's core is idle while two share another.
+"""CPU affinity where one machine has more trainers than cores, so that no core is idle while two trainers share another.
 
 Linux moves processes about in the middle of a round, so that one of three trainers on two cores ends it alone, and may leave
-the core of one that waits idle for 10 ms and more. So trainers have seats in long rounds: a core each, some the same one, and
-when one of them begins to wait, another that shares its core takes the one that has become free.
+the core of one that waits idle for 10 ms and more. So in long rounds each trainer is pinned to a core, which some of them share,
+and when one of them begins to wait, another that shares its core is moved to the one that has become free.
 """
 
 from __future__ import annotations
@@ -15,59 +15,59 @@ LONG_SECONDS = 0.05
 """In shorter rounds there is nothing to gain."""
 
 
-class Seats:
-    """The cores of processes, by their ids. Whoever is none of our business, or gone, ends it all: everybody is free."""
+class Affinity:
+    """The cores that processes are pinned to, by their ids. If one cannot be pinned, or has ended, all are released."""
 
     def __init__(self) -> None:
         self._cores: frozenset[int] = frozenset()
-        self.taken: dict[int, int] = {}
+        self.pinned: dict[int, int] = {}
 
-    def take(self, processes: Sequence[int]) -> None:
-        """A round begins: seat these, unless there is a core for each."""
+    def pin(self, processes: Sequence[int]) -> None:
+        """A round begins: pin each of these to a core, unless there is a core for each."""
         if not hasattr(os, "sched_setaffinity") or 0 in processes or len(set(processes)) < len(processes):
             return  # not on this machine, or threads of one process
         cores = frozenset(os.sched_getaffinity(0))
         if len(processes) <= len(cores):
             return
         try:
-            # Somebody who was told where to run, by taskset(1) say, stays there.
-            if not self.taken and any(os.sched_getaffinity(pid) != cores for pid in processes):
+            # A process that was told where to run, by taskset(1) say, stays there.
+            if not self.pinned and any(os.sched_getaffinity(pid) != cores for pid in processes):
                 return
             self._cores = cores
             order = sorted(cores)
             for number, pid in enumerate(processes):
-                self._seat(pid, order[number % len(order)])
+                self._pin(pid, order[number % len(order)])
         except OSError:
-            self.leave()
+            self.release()
 
     def wait(self, process: int, computing: Collection[int]) -> None:
-        """One of them waits from now on: somebody may take its seat."""
-        if process not in self.taken:
+        """One of them waits from now on: another may take its core."""
+        if process not in self.pinned:
             return
-        core = self.taken[process]
-        moved = choose(core, {pid: seat for pid, seat in self.taken.items() if pid in computing})
+        core = self.pinned[process]
+        moved = choose(core, {pid: other for pid, other in self.pinned.items() if pid in computing})
         if moved is not None:
             try:
-                self._seat(moved, core)
+                self._pin(moved, core)
             except OSError:
-                self.leave()
+                self.release()
 
-    def leave(self) -> None:
-        """Let everybody run where they like."""
-        for pid in self.taken:
+    def release(self) -> None:
+        """Let every process run on any core."""
+        for pid in self.pinned:
             try:
                 os.sched_setaffinity(pid, self._cores)
             except OSError:
                 continue  # it has ended
-        self.taken = {}
+        self.pinned = {}
 
-    def _seat(self, pid: int, core: int) -> None:
-        if self.taken.get(pid) != core:
+    def _pin(self, pid: int, core: int) -> None:
+        if self.pinned.get(pid) != core:
             os.sched_setaffinity(pid, {core})
-            self.taken[pid] = core
+            self.pinned[pid] = core
 
 
-def choose(core: int, seats: Mapping[int, int]) -> int | None:
-    """Of processes on these cores, the one that should go to another `core`; None if that has as many as any, or nearly."""
-    shared = Counter(seats.values())
-    return next((pid for pid, seat in seats.items() if shared[seat] > shared[core] + 1), None)
+def choose(core: int, pinned: Mapping[int, int]) -> int | None:
+    """Of processes on these cores, the one that should move to `core`; None if that has as many as any, or nearly."""
+    shared = Counter(pinned.values())
+    return next((pid for pid, other in pinned.items() if shared[other] > shared[core] + 1), None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
+from umiak.pserver.affinity import LONG_SECONDS, Affinity
 from umiak.pserver.asynchronous import AsyncService, service_for
 from umiak.pserver.protocol import (
     FETCH_HEAD,
@@ -28,7 +29,6 @@ from umiak.pserver.protocol import (
     ServiceSpec,
 )
 from umiak.pserver.reach import Reach
-from umiak.pserver.seats import LONG_SECONDS, Seats
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import write_apart
 from umiak.wire.frames import Frame, FrameError, Kind
@@ -49,7 +49,7 @@ class Endpoint:
         self.arriving: dict[int, Peer] = {}
         """Trainers of the next job: they came while some of the last one's had not left yet."""
         self.early: list[tuple[Peer, Frame]] = []
-        self.seats = Seats()
+        self.affinity = Affinity()
         self.reset()
 
     def reset(self) -> None:
@@ -59,7 +59,7 @@ class Endpoint:
         self.finished: set[int] = set()
         self.waiting: list[tuple[Peer, Callable[[], None]]] = []
         self.boundary = False
-        self.seats.leave()
+        self.affinity.release()
         self.began = 0.0
         """When the round began; 0 before the first."""
         self.blobs: dict[int, np.ndarray] = {}
@@ -157,7 +157,7 @@ class Endpoint:
     def _fetch(self, peer: Peer, frame: Frame) -> None:
         service = self.service
         trainer = trainer_of(peer)
-        self.seats.leave()
+        self.affinity.release()
         how, dense = FETCH_HEAD.unpack_from(frame.head)
         if how not in Fetch._value2member_map_:
             raise FrameError(f"a FETCH of unknown kind {how} from {peer}")
@@ -210,8 +210,8 @@ class Endpoint:
             self._answer(peer, service, service.apply(trainer, part))
         elif service.contribute(trainer, round_id, part):
             self._complete(service)
-        elif self.seats.taken:
-            self.seats.wait(peer.pid, [self.peers[other].pid for other in service.missing() if other in self.peers])
+        elif self.affinity.pinned:
+            self.affinity.wait(peer.pid, [self.peers[other].pid for other in service.missing() if other in self.peers])
 
     def _complete(self, service: Service) -> None:
         outcome = service.finish()
@@ -220,18 +220,18 @@ class Endpoint:
         if Flags.OUT_OF_DATA in outcome.flags:
             log.info("======== Batch=%d pass END=======", outcome.round + 1)
         head = self._reply(outcome)
-        self._seat(service, outcome)
+        self._pin(service, outcome)
         for trainer, peer in sorted(self.peers.items()):
             self.server.send(peer, Kind.REPLY, head, [service.dense.values, *service.rows(trainer)])
 
-    def _seat(self, service: Service, outcome: Outcome) -> None:
-        """One service of a job seats its trainers for the round that begins, if the last one was long."""
+    def _pin(self, service: Service, outcome: Outcome) -> None:
+        """One service of a job pins its trainers to cores for the round that begins, if the last one was long."""
         now, began = time.monotonic(), self.began
         self.began = now
         if outcome.flags or now - began < LONG_SECONDS:
-            self.seats.leave()
+            self.affinity.release()
         elif service.spec.index == 0 and began:
-            self.seats.take([peer.pid for _, peer in sorted(self.peers.items())])
+            self.affinity.pin([peer.pid for _, peer in sorted(self.peers.items())])
 
     def _answer(self, peer: Peer, service: AsyncService, outcome: Outcome) -> None:
         self._log_round(service, outcome.round)

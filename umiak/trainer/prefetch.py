@@ -70,7 +70,7 @@ class Prefetch(Generic[T]):
 
     def _run(self) -> None:
         if self._cores:
-            # The trainer may have a seat by now (umiak.pserver.seats), which a thread of its would inherit.
+            # The trainer may be pinned to a core by now (umiak.pserver.affinity), which a thread of its would inherit.
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._cores)
         item: object = None

@@ -20,12 +20,12 @@ from umiak.rundir.tensorfile import TensorFile
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
 from umiak.trainer import state
-from umiak.trainer.ends import LocalEnd, RemoteEnd
 from umiak.trainer.forward import build, choose_device
 from umiak.trainer.initial import load_dense
 from umiak.trainer.job import Job, Stopped, mix
 from umiak.trainer.records import Curves, Recorder
 from umiak.trainer.saving import Saver
+from umiak.trainer.services import LocalService, RemoteService
 from umiak.trainer.session import Placed, Session
 from umiak.wire import credentials, hello
 from umiak.wire.address import Address
@@ -200,7 +200,7 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[tuple[lis
     Connections are closed at the end in any case, so that servers see who has gone.
     """
     if not assignment.services:
-        yield [Placed(LocalEnd(), dense=True, rows=True)], assignment
+        yield [Placed(LocalService(), dense=True, rows=True)], assignment
         return
     addresses = [Address.parse(service.address) for service in assignment.services]
     directory = str(settings.tls) if settings.tls else None
@@ -219,7 +219,7 @@ def _connected(settings: Settings, assignment: Assignment) -> Iterator[tuple[lis
             channels.callback(channel.close)
             trainers = _agreed(trainers, channel)
             log.info("pserver %d %s", index, address)
-            placed.append(Placed(RemoteEnd(channel), service.dense, service.rows))
+            placed.append(Placed(RemoteService(channel), service.dense, service.rows))
         yield placed, replace(assignment, trainers=trainers)
 
 

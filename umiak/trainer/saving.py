@@ -83,9 +83,9 @@ class Saver:
     def _collect(self, wait: bool) -> None:
         if self._pending is None:
             return
-        ends = [service.end for service in self.session.services]
-        while len(self._written) < len(ends):
-            piece = ends[len(self._written)].written(wait)
+        services = [placed.service for placed in self.session.services]
+        while len(self._written) < len(services):
+            piece = services[len(self._written)].written(wait)
             if piece is None:
                 return
             self._written.append(piece)

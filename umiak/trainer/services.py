@@ -1,4 +1,4 @@
-"""The trainer's end of a service: over a connection, or a Service in this very process. Both speak the same calls."""
+"""A service as a trainer calls it: a remote one over a connection, or a local one in this very process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from umiak.wire.frames import Channel, Kind
 Arrays = Sequence[np.ndarray]
 
 
-class End(Protocol):
+class ServiceClient(Protocol):
     """Calls come in pairs: what is sent to all services first is then received from all of them."""
 
     def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None: ...
@@ -54,7 +54,7 @@ class End(Protocol):
     def close(self) -> None: ...
 
 
-class RemoteEnd:
+class RemoteService:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self._head = memoryview(bytearray(REPLY_HEAD.size))
@@ -120,7 +120,7 @@ class RemoteEnd:
         self.channel.close()
 
 
-class LocalEnd:
+class LocalService:
     """A service without a server: training in one process."""
 
     service: Service

@@ -19,7 +19,7 @@ from umiak.pserver.placement import dense_blocks, holders, model_bytes
 from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
-from umiak.trainer.ends import End
+from umiak.trainer.services import ServiceClient
 from umiak.trainer.tables import Prepared, Tables, Wanted
 
 
@@ -28,9 +28,9 @@ def idle() -> None:
 
 
 class Placed(NamedTuple):
-    """A service's end and what it holds."""
+    """A service and what it holds."""
 
-    end: End
+    service: ServiceClient
     dense: bool
     rows: bool
 
@@ -46,8 +46,10 @@ class Session:
         tables = [(module.num_embeddings, module.dim) for module in sparse_tables(model).values()]
         size = model_bytes(sum(p.numel() for p in self.parameters.values()), tables)
         placed = holders([(s.dense, s.rows) for s in services], size)
-        self._idle = [s.end for s, held in zip(services, placed, strict=True) if not any(held)]
-        self.services = services = [Placed(s.end, *held) for s, held in zip(services, placed, strict=True) if any(held)]
+        self._idle = [s.service for s, held in zip(services, placed, strict=True) if not any(held)]
+        self.services = services = [
+            Placed(s.service, *held) for s, held in zip(services, placed, strict=True) if any(held)
+        ]
         self.tables = Tables(model, sum(s.rows for s in services))
         if not self.parameters and not self.tables.specs:
             raise InputError("the model has no parameters to train")
@@ -80,7 +82,7 @@ class Session:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
         names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
         options = match_options(parameters, names)
-        for index, ((end, _, rows), blocks, span) in enumerate(
+        for index, ((service, _, rows), blocks, span) in enumerate(
             zip(self.services, self.blocks, self._spans, strict=True)
         ):
             spec = ServiceSpec(
@@ -99,9 +101,9 @@ class Session:
                 lag_ratio=lag_ratio,
                 average=average.to_json() if average else None,
             )
-            end.setup(spec, self.values[span], restore)
-        for end, _, _ in self.services:
-            end.ready()
+            service.setup(spec, self.values[span], restore)
+        for service, _, _ in self.services:
+            service.ready()
 
     def pull(self) -> list[int]:
         """Get the dense values; the round that comes next, as each service counts."""
@@ -110,12 +112,12 @@ class Session:
         return rounds
 
     def _pull(self, dense: Dense) -> list[int]:
-        for end, _, rows in self.services:
-            end.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense)
+        for service, _, rows in self.services:
+            service.send_fetch([np.empty(0, np.int64)] * len(self.tables.specs) if rows else [], Fetch.PEEK, dense)
         outcomes = []
-        for (end, _, rows), span in zip(self.services, self._spans, strict=True):
+        for (service, _, rows), span in zip(self.services, self._spans, strict=True):
             nothing = [np.empty((0, spec.dim), np.float32) for spec in self.tables.specs] if rows else []
-            outcomes.append(end.receive([self.values[span], *nothing]))
+            outcomes.append(service.receive([self.values[span], *nothing]))
         self._load_values()
         return [outcome.round for outcome in outcomes]
 
@@ -138,12 +140,12 @@ class Session:
 
         `meanwhile` is called between asking and receiving.
         """
-        for (end, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
-            end.send_fetch(ids, how, Dense.NONE)
+        for (service, _, _), ids in zip(self.services, self._ids(wanted), strict=True):
+            service.send_fetch(ids, how, Dense.NONE)
         meanwhile()
         rows, parts = self._room(wanted)
-        for (end, _, _), part in zip(self.services, parts, strict=True):
-            end.receive(part)
+        for (service, _, _), part in zip(self.services, parts, strict=True):
+            service.receive(part)
         if how is not Fetch.PEEK:
             self._wanted = wanted
         return rows
@@ -171,13 +173,13 @@ class Session:
         wanted = following.wanted if following else self.tables.nothing()
         ids = self._ids(wanted)
         current = self._split(self._wanted, row_grads)
-        for (end, _, _), span, some_ids, some_rows in zip(self.services, self._spans, ids, current, strict=True):
-            end.send_round(self.round, samples, flags, cost, some_ids, grads[span], some_rows)
+        for (service, _, _), span, some_ids, some_rows in zip(self.services, self._spans, ids, current, strict=True):
+            service.send_round(self.round, samples, flags, cost, some_ids, grads[span], some_rows)
         meanwhile()
         rows, parts = self._room(wanted)
         outcomes = [
-            end.receive([self.values[span], *part])
-            for (end, _, _), span, part in zip(self.services, self._spans, parts, strict=True)
+            service.receive([self.values[span], *part])
+            for (service, _, _), span, part in zip(self.services, self._spans, parts, strict=True)
         ]
         self._load_values()
         self._wanted = wanted
@@ -191,12 +193,12 @@ class Session:
 
     def reduce(self, vector: np.ndarray) -> np.ndarray:
         """The sum over all trainers."""
-        return self.services[0].end.reduce(vector)
+        return self.services[0].service.reduce(vector)
 
     def statistics(self) -> dict[str, dict[str, float]]:
         """Each table over all services: rows, waiting, bytes; since last asked for: expired, and new per touch."""
         found = {}
-        answers = [end.statistics() for end, _, rows in self.services if rows] if self.tables.specs else []
+        answers = [service.statistics() for service, _, rows in self.services if rows] if self.tables.specs else []
         for spec in self.tables.specs:
             parts = [answer[spec.name] for answer in answers]
             total = {key: sum(part[key] for part in parts) for key in parts[0]}
@@ -206,19 +208,19 @@ class Session:
 
     def checkpoint(self, directory: Path, blob: bytes, trainer: int) -> None:
         """Ask for a checkpoint: service 0 gets every trainer's state, trainer 0 asks the others for theirs."""
-        for end, _, _ in self.services if trainer == 0 else self.services[:1]:
-            end.checkpoint(directory, blob)
+        for service, _, _ in self.services if trainer == 0 else self.services[:1]:
+            service.checkpoint(directory, blob)
 
     def snapshot(self, directory: Path) -> list[dict[str, Any]]:
         """Have the open tables written; what each service wrote."""
-        for end, _, _ in self.services:
-            end.snapshot(directory)
-        return [piece for end, _, _ in self.services for piece in end.written(wait=True) or ()]
+        for service, _, _ in self.services:
+            service.snapshot(directory)
+        return [piece for service, _, _ in self.services for piece in service.written(wait=True) or ()]
 
     def close(self) -> None:
-        for end in (*(end for end, _, _ in self.services), *self._idle):
+        for service in (*(service for service, _, _ in self.services), *self._idle):
             with contextlib.suppress(RetryError):  # it may have gone meanwhile: nobody needs it any more
-                end.close()
+                service.close()
 
     def _gradients(self) -> tuple[np.ndarray, list[np.ndarray]]:
         return self._device_grads.cpu().numpy(), self.tables.gradients()

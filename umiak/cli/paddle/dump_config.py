@@ -26,12 +26,12 @@ def run(argv: list[str]) -> int:
     except ValueError:
         raise InputError(f"{words[1]!r} is not a list of name=value: write {USAGE}") from None
 
-    from umiak.paddle_v1 import language
-    from umiak.paddle_v1.modelconfig import model_config
-    from umiak.paddle_v1.textformat import text
-    from umiak.paddle_v1.trainerconfig import trainer_config
+    from umiak.paddle_v1.formats.modelconfig import model_config
+    from umiak.paddle_v1.formats.textformat import text
+    from umiak.paddle_v1.formats.trainerconfig import trainer_config
+    from umiak.paddle_v1.language import reading
 
-    graph = language.load(config, arguments, paddle_version() or "0.10", check_data=False)
+    graph = reading.load(config, arguments, paddle_version() or "0.10", check_data=False)
     if "--whole" in argv:
         print(text(trainer_config(graph), "TrainerConfig"))
     else:

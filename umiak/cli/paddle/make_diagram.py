@@ -26,9 +26,10 @@ def run(argv: list[str]) -> int:
     except ValueError:
         raise InputError(f"{argv[2]!r} is not a list of name=value: write {USAGE}") from None
 
-    from umiak.paddle_v1 import diagram, language
+    from umiak.paddle_v1.formats import diagram
+    from umiak.paddle_v1.language import reading
 
-    graph = language.load(config, arguments, paddle_version() or "0.10", check_data=False)
+    graph = reading.load(config, arguments, paddle_version() or "0.10", check_data=False)
     with atomic(Path(argv[1])) as file:
         file.write(diagram.dot(graph).encode())
     return 0

@@ -24,7 +24,7 @@ def run(argv: list[str]) -> int:
     snapshot = required(read.model_dir, "paddle merge_model", "--model_dir=SNAPSHOT")
     file = required(read.model_file, "paddle merge_model", "--model_file=FILE")
 
-    from umiak.paddle_v1 import language
+    from umiak.paddle_v1.language import reading
     from umiak.rundir.snapshot import Contents
 
     contents = Contents(snapshot)
@@ -34,13 +34,14 @@ def run(argv: list[str]) -> int:
     contents.check_config()
     arguments = {**contents.model.get("config_args", {}), **read.config_args}
     version = read.paddle_version or contents.model.get("paddle_version") or paddle_version() or "0.10"
-    _write(file, contents, language.load(config, arguments, version, check_data=False))
+    _write(file, contents, reading.load(config, arguments, version, check_data=False))
     return 0
 
 
 def _write(path: Path, contents: Contents, graph: Graph) -> None:
-    from umiak.paddle_v1 import messages, rules
-    from umiak.paddle_v1.modelconfig import model_config
+    from umiak.paddle_v1 import rules
+    from umiak.paddle_v1.formats import messages
+    from umiak.paddle_v1.formats.modelconfig import model_config
     from umiak.rundir.parameterfile import HEADER
 
     training = graph.settings

@@ -11,6 +11,6 @@ Where other machines can reach it, trainers need its token: UMIAK_TOKEN, or the 
 def run(argv: list[str]) -> int:
     read = settings("paddle pserver", argv, ABOUT)
 
-    from umiak.worker import v1
+    from umiak.paddle_v1.command import v1_roles
 
-    return v1.pserver(read)
+    return v1_roles.pserver(read)

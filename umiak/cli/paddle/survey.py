@@ -14,9 +14,9 @@ from contextlib import chdir
 from pathlib import Path
 
 from umiak.cli.arguments import Parser
-from umiak.cli.paddle.attempt import REFUSED, Finding
 from umiak.cli.paddle.environment import paddle_version
 from umiak.errors import InputError
+from umiak.paddle_v1.command.attempt import REFUSED, Finding
 from umiak.spec.dialect import is_v1
 from umiak.spec.settings import PADDLE_VERSIONS
 
@@ -66,7 +66,15 @@ def found(directory: Path) -> Iterator[Path]:
 def tried(config: Path, version: str, batches: int, seconds: float) -> Finding:
     with tempfile.TemporaryDirectory() as place:
         result = Path(place) / "finding.json"
-        command = [sys.executable, "-m", "umiak.cli.paddle.attempt", str(config), version, str(batches), str(result)]
+        command = [
+            sys.executable,
+            "-m",
+            "umiak.paddle_v1.command.attempt",
+            str(config),
+            version,
+            str(batches),
+            str(result),
+        ]
         process = subprocess.Popen(
             command,
             cwd=config.parent,

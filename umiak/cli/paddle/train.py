@@ -18,9 +18,9 @@ def run(argv: list[str]) -> int:
 
 
 def _train(read: Settings) -> int:
-    from umiak.worker import v1
+    from umiak.paddle_v1.command import v1_roles
 
-    return v1.train(read)
+    return v1_roles.train(read)
 
 
 def _test(read: Settings) -> int:
@@ -34,20 +34,22 @@ def _test(read: Settings) -> int:
 
 def _time(read: Settings) -> int:
     from umiak.evaluation import timing
-    from umiak.worker import roles, v1
+    from umiak.paddle_v1.command import v1_roles
+    from umiak.worker import roles
 
     roles.log_to_stderr()
-    with v1.placed(read) as (settings, assignment):
-        timing.run(v1.load(settings), settings, assignment)
+    with v1_roles.placed(read) as (settings, assignment):
+        timing.run(v1_roles.load(settings), settings, assignment)
     return 0
 
 
 def _check(read: Settings) -> int:
     from umiak.evaluation import checkgrad
-    from umiak.worker import roles, v1
+    from umiak.paddle_v1.command import v1_roles
+    from umiak.worker import roles
 
     roles.log_to_stderr()
-    checkgrad.run(v1.load(read), read)
+    checkgrad.run(v1_roles.load(read), read)
     return 0
 
 

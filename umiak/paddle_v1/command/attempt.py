@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from umiak.errors import InputError
-from umiak.paddle_v1 import config, language, rules
+from umiak.paddle_v1 import config, rules
 from umiak.paddle_v1.graph import Graph
+from umiak.paddle_v1.language import reading
 from umiak.spec.settings import Settings
 
 TRAINS, BUILDS, REFUSED, WANTS_FILES = "trains", "builds", "refused", "wants files"
@@ -44,15 +45,15 @@ def attempt(path: Path, version: str, batches: int) -> Finding:
 
 
 def _built(path: Path, settings: Settings) -> Graph:
-    from umiak.paddle_v1.evaluators import metrics
-    from umiak.paddle_v1.network import Network
+    from umiak.paddle_v1.network.evaluators import metrics
+    from umiak.paddle_v1.network.model import V1Model
 
-    graph = language.load(path, config.injected(settings), settings.paddle_version, check_data=False)
+    graph = reading.load(path, config.injected(settings), settings.paddle_version, check_data=False)
     graph, _ = rules.adapted(graph, local=True)
     rules.optimizers(graph)
     rules.average(graph)
     metrics(graph)
-    Network(graph)
+    V1Model(graph)
     return graph
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from umiak.data.usercode import invoke
 from umiak.errors import InputError
 from umiak.logs import PYTHON
-from umiak.paddle_v1 import input_types as _input_types
-from umiak.paddle_v1.input_types import *  # noqa: F403
-from umiak.paddle_v1.input_types import InputType
+from umiak.paddle_v1.data import input_types as _input_types
+from umiak.paddle_v1.data.input_types import *  # noqa: F403
+from umiak.paddle_v1.data.input_types import InputType
 
 __all__ = ["CacheType", "provider", *_input_types.__all__]
 

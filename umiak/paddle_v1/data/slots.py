@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from umiak.data.columns import Ragged
-from umiak.paddle_v1.input_types import DataType, InputType
+from umiak.paddle_v1.data.input_types import DataType, InputType
 
 WEIGHTS = ".weights"
 """Ends the name of the second column of a sparse vector with values."""

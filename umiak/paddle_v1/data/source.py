@@ -19,9 +19,9 @@ import numpy as np
 from umiak.data.columns import Columns, check_size
 from umiak.data.usercode import invoke, run
 from umiak.errors import InputError
-from umiak.paddle_v1.input_types import InputType
-from umiak.paddle_v1.provider import CacheType, DataProvider, log
-from umiak.paddle_v1.slots import Column, Wrong, complaint, out_of_range
+from umiak.paddle_v1.data.input_types import InputType
+from umiak.paddle_v1.data.provider import CacheType, DataProvider, log
+from umiak.paddle_v1.data.slots import Column, Wrong, complaint, out_of_range
 from umiak.spec.config import Shard
 
 CHUNK = 65_536

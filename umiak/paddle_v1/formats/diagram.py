@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from umiak.paddle_v1.formats.modelconfig import active_type, inputs_of, type_of
 from umiak.paddle_v1.graph import Graph, Layer
-from umiak.paddle_v1.modelconfig import active_type, inputs_of, type_of
 
 
 def dot(graph: Graph) -> str:

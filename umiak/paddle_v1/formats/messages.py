@@ -1,7 +1,7 @@
 """The messages in which v1 kept a config (Protocol Buffers): the fields that we fill, with their numbers, and their bytes.
 
 A message is a list of fields in the order of their numbers; one that repeats is there several times. Knows no layers: what a
-config says in them is umiak/paddle_v1/modelconfig.py. Numbers are those of proto/*.proto at v0.10.0.
+config says in them is umiak/paddle_v1/formats/modelconfig.py. Numbers are those of proto/*.proto at v0.10.0.
 """
 
 from __future__ import annotations

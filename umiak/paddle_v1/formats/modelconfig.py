@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from umiak.paddle_v1.formats.messages import Message
 from umiak.paddle_v1.graph import Graph, Layer, Normal, Parameter, Projection, Training
-from umiak.paddle_v1.messages import Message
 
 TYPES = {
     "cos_sim": "cos",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from umiak.paddle_v1.messages import FIELDS, Message
+from umiak.paddle_v1.formats.messages import FIELDS, Message
 
 _ESCAPED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
 

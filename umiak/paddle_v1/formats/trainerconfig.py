@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from umiak.paddle_v1.formats.messages import Message
+from umiak.paddle_v1.formats.modelconfig import model_config
 from umiak.paddle_v1.graph import DataSource, Graph, Training
-from umiak.paddle_v1.messages import Message
-from umiak.paddle_v1.modelconfig import model_config
 
 ADA = ("adadelta", "rmsprop", "decayed_adagrad")
 """The methods whose numbers are ada_rou and ada_epsilon."""

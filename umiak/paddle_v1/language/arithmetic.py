@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from umiak.paddle_v1.attributes import (
+from umiak.paddle_v1.language.attributes import (
     AbsActivation,
     BaseActivation,
     ExpActivation,
@@ -15,8 +15,8 @@ from umiak.paddle_v1.attributes import (
     SquareActivation,
     TanhActivation,
 )
-from umiak.paddle_v1.building import Output, current, helper
-from umiak.paddle_v1.mixed import identity_projection, mixed_layer
+from umiak.paddle_v1.language.building import Output, current, helper
+from umiak.paddle_v1.language.mixed import identity_projection, mixed_layer
 
 
 @helper

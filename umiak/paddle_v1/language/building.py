@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from umiak.errors import InputError
-from umiak.paddle_v1.attributes import NO_BIAS_START, BaseActivation, ExtraLayerAttribute, ParameterAttribute
 from umiak.paddle_v1.graph import DataSources, Evaluator, Layer, Parameter, Training
-from umiak.paddle_v1.modules import Modules
-from umiak.paddle_v1.py2 import Located
+from umiak.paddle_v1.language.attributes import NO_BIAS_START, BaseActivation, ExtraLayerAttribute, ParameterAttribute
+from umiak.paddle_v1.language.modules import Modules
+from umiak.paddle_v1.python2.translation import Located
 
 _current: ContextVar[Builder] = ContextVar("builder")
 FILLED = ("name", "act", "gate_act", "state_act", "param_attr", "bias_attr", "padding_attr", "pooling_type")
@@ -184,7 +184,7 @@ class Builder:
 
 def _arithmetic() -> Any:
     """Operators make layers, and the helpers for them are made with this module."""
-    from umiak.paddle_v1 import arithmetic
+    from umiak.paddle_v1.language import arithmetic
 
     return arithmetic
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from umiak.paddle_v1.attributes import ExtraLayerAttribute
-from umiak.paddle_v1.building import Output, current, helper
-from umiak.paddle_v1.helpers import (
+from umiak.paddle_v1.language.attributes import ExtraLayerAttribute
+from umiak.paddle_v1.language.building import Output, current, helper
+from umiak.paddle_v1.language.helpers import (
     addto_layer,
     concat_layer,
     fc_layer,
@@ -18,7 +18,7 @@ from umiak.paddle_v1.helpers import (
     lstmemory,
     pooling_layer,
 )
-from umiak.paddle_v1.mixed import (
+from umiak.paddle_v1.language.mixed import (
     context_projection,
     full_matrix_projection,
     mixed_layer,

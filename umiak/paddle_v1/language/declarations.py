@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from umiak.paddle_v1.building import Output, current, helper
 from umiak.paddle_v1.graph import COSTS, DataSource, DataSources
+from umiak.paddle_v1.language.building import Output, current, helper
 
 _TRUE, _FALSE = ("True", "1", "true"), ("False", "0", "false")
 

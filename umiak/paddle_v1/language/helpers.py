@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from umiak.paddle_v1.attributes import AggregateLevel, BasePoolingType
-from umiak.paddle_v1.building import Builder, Output, current, helper
 from umiak.paddle_v1.graph import Evaluator, Projection
-from umiak.paddle_v1.mixed import Pending
+from umiak.paddle_v1.language.attributes import AggregateLevel, BasePoolingType
+from umiak.paddle_v1.language.building import Builder, Output, current, helper
+from umiak.paddle_v1.language.mixed import Pending
 
 
 @helper

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from umiak.paddle_v1.attributes import NO_BIAS_START, ParameterAttribute
-from umiak.paddle_v1.building import Builder, Output, current, helper
 from umiak.paddle_v1.graph import Projection
+from umiak.paddle_v1.language.attributes import NO_BIAS_START, ParameterAttribute
+from umiak.paddle_v1.language.building import Builder, Output, current, helper
 
 
 class Pending:

@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
-from umiak.paddle_v1 import py2, py2builtins, py2modules, py2pickle
+from umiak.paddle_v1.python2 import builtin_names, library, pickles, translation
 
 _HELPERS = "paddle.trainer_config_helpers"
 _PARTS = (
@@ -27,11 +27,11 @@ _PARTS = (
 _OURS = {
     "paddle": None,
     "paddle.trainer": None,
-    "paddle.trainer.PyDataProvider2": "umiak.paddle_v1.provider",
-    "paddle.trainer.config_parser": "umiak.paddle_v1.names",
-    _HELPERS: "umiak.paddle_v1.names",
-    **{f"{_HELPERS}.{part}": "umiak.paddle_v1.names" for part in _PARTS},
-    **{f"{_HELPERS}.{part}": "umiak.paddle_v1.arithmetic" for part in ("layer_math", "math")},
+    "paddle.trainer.PyDataProvider2": "umiak.paddle_v1.data.provider",
+    "paddle.trainer.config_parser": "umiak.paddle_v1.language.names",
+    _HELPERS: "umiak.paddle_v1.language.names",
+    **{f"{_HELPERS}.{part}": "umiak.paddle_v1.language.names" for part in _PARTS},
+    **{f"{_HELPERS}.{part}": "umiak.paddle_v1.language.arithmetic" for part in ("layer_math", "math")},
 }
 
 
@@ -43,7 +43,7 @@ class Modules:
         self.files: list[Path] = []
         self._loaded: dict[str, ModuleType] = {}
         own = {"__import__": self._import, "execfile": self._execfile, **(given or {})}
-        self._python2 = {**py2builtins.namespace(), **own, "exec": self._exec}
+        self._python2 = {**builtin_names.namespace(), **own, "exec": self._exec}
         self._python3 = {**vars(builtins), **own}
 
     @property
@@ -70,7 +70,7 @@ class Modules:
         """Whatever v1 code raises becomes an InputError that names its line."""
         try:
             yield
-        except py2.Located as error:
+        except translation.Located as error:
             raise InputError(str(error)) from error
         except InputError as error:
             raise InputError(f"{self._blame(error)}{error}") from error
@@ -101,7 +101,7 @@ class Modules:
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from None
         self.files.append(path)
-        compiled = py2.compile_file(data, str(path))
+        compiled = translation.compile_file(data, str(path))
         module = ModuleType(name)
         module.__dict__.update(__file__=str(path), __package__=package)
         module.__dict__["__builtins__"] = self._python2 if compiled.python2 else self._python3
@@ -148,13 +148,13 @@ class Modules:
         if (local := self._local(name)) is not None:
             return local
         if name in ("pickle", "cPickle", "six.moves.cPickle"):
-            module: ModuleType | None = py2pickle.pickling(self._class)
+            module: ModuleType | None = pickles.pickling(self._class)
         elif name in ("six", "six.moves"):
             ours = {"moves": "six.moves"} if name == "six" else {"cPickle": "cPickle"}
             names = {attribute: self._find(each) for attribute, each in ours.items()}
-            module = py2modules.OldModule(name, importlib.import_module(name), names)
+            module = library.OldModule(name, importlib.import_module(name), names)
         else:
-            module = py2modules.find(name)
+            module = library.find(name)
         self._loaded[name] = module or importlib.import_module(name)
         return self._loaded[name]
 
@@ -184,7 +184,7 @@ class Modules:
     def _paddle(self, name: str) -> ModuleType:
         if name not in _OURS:
             file, line = self.where()
-            raise py2.Located(
+            raise translation.Located(
                 f"{file}:{line}: umiak has no {name}; it has {_HELPERS} and paddle.trainer.PyDataProvider2"
             )
         ours = _OURS[name]
@@ -208,7 +208,7 @@ class Modules:
     def _exec(self, code: Any, namespace: Any = None, local: Any = None) -> None:
         frame = sys._getframe(1)
         if isinstance(code, str):
-            code = py2.compile_python2(code.encode("latin-1"), "<string>")
+            code = translation.compile_python2(code.encode("latin-1"), "<string>")
         own = frame.f_globals if namespace is None else namespace
         own.setdefault("__builtins__", self._python2)
         exec(code, own, (frame.f_locals if namespace is None else own) if local is None else local)
@@ -217,7 +217,7 @@ class Modules:
         path = Path(name)
         self.files.append(path)
         frame = sys._getframe(1)
-        code = py2.compile_file(path.read_bytes(), str(path)).code
+        code = translation.compile_file(path.read_bytes(), str(path)).code
         own = frame.f_globals if namespace is None else namespace
         own.setdefault("__builtins__", self._python2)
         exec(code, own, local)

@@ -6,9 +6,9 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
-from umiak.paddle_v1 import arithmetic
-from umiak.paddle_v1.arithmetic import repeat_layer, scaling_layer, slope_intercept_layer
-from umiak.paddle_v1.attributes import (
+from umiak.paddle_v1.language import arithmetic
+from umiak.paddle_v1.language.arithmetic import repeat_layer, scaling_layer, slope_intercept_layer
+from umiak.paddle_v1.language.attributes import (
     AbsActivation,
     AggregateLevel,
     AvgPooling,
@@ -27,10 +27,10 @@ from umiak.paddle_v1.attributes import (
     SumPooling,
     TanhActivation,
 )
-from umiak.paddle_v1.building import Output, current
-from umiak.paddle_v1.composites import bidirectional_lstm, dropout_layer, sequence_conv_pool, simple_lstm
-from umiak.paddle_v1.declarations import define_py_data_sources2, get_config_arg, inputs, outputs
-from umiak.paddle_v1.helpers import (
+from umiak.paddle_v1.language.building import Output, current
+from umiak.paddle_v1.language.composites import bidirectional_lstm, dropout_layer, sequence_conv_pool, simple_lstm
+from umiak.paddle_v1.language.declarations import define_py_data_sources2, get_config_arg, inputs, outputs
+from umiak.paddle_v1.language.helpers import (
     addto_layer,
     classification_cost,
     classification_error_evaluator,
@@ -45,7 +45,7 @@ from umiak.paddle_v1.helpers import (
     mse_cost,
     pooling_layer,
 )
-from umiak.paddle_v1.mixed import (
+from umiak.paddle_v1.language.mixed import (
     context_projection,
     dotmul_projection,
     embedding_layer,
@@ -56,7 +56,7 @@ from umiak.paddle_v1.mixed import (
     table_projection,
     trans_full_matrix_projection,
 )
-from umiak.paddle_v1.optimisation import (
+from umiak.paddle_v1.language.optimisation import (
     AdaDeltaOptimizer,
     AdaGradOptimizer,
     AdamaxOptimizer,

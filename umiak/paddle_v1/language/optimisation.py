@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from umiak.errors import InputError
-from umiak.paddle_v1.building import Builder, current, helper
 from umiak.paddle_v1.graph import Method, Schedule, Training
+from umiak.paddle_v1.language.building import Builder, current, helper
 
 SCHEDULES = ("poly", "constant", "exp", "discexp", "linear", "caffe_poly", "manual", "pass_manual")
 

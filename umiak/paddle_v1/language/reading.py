@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from umiak.errors import InputError
-from umiak.paddle_v1.building import Builder, building
-from umiak.paddle_v1.declarations import get_config_arg
 from umiak.paddle_v1.graph import Graph
-from umiak.paddle_v1.modules import Modules
+from umiak.paddle_v1.language.building import Builder, building
+from umiak.paddle_v1.language.declarations import get_config_arg
+from umiak.paddle_v1.language.modules import Modules
 
 VERSIONS = ("0.9", "0.10")
 

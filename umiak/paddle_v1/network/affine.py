@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from umiak.paddle_v1.gradients import add, add_product
+from umiak.paddle_v1.network.gradients import add, add_product
 
 FUSED = ("linear", "tanh", "sigmoid", "relu")
 """Activations that are computed in place here, and whose slope is known from their result."""

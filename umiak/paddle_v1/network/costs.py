@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from umiak.paddle_v1.graph import Layer
-from umiak.paddle_v1.layers import LABELS, VECTORS, Step, Weights
-from umiak.paddle_v1.values import Value
+from umiak.paddle_v1.network.layers import LABELS, VECTORS, Step, Weights
+from umiak.paddle_v1.network.values import Value
 
 
 class Cost(Step):

@@ -9,7 +9,7 @@ import numpy as np
 
 from umiak.errors import InputError
 from umiak.paddle_v1.graph import Evaluator, Graph
-from umiak.paddle_v1.values import Value
+from umiak.paddle_v1.network.values import Value
 
 
 class ClassificationError:

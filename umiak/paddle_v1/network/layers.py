@@ -11,13 +11,13 @@ from torch import Tensor
 from umiak.errors import InputError
 from umiak.nn.sequence import context, largest, total
 from umiak.nn.sparse import SparseEmbedding
-from umiak.paddle_v1 import lstm_steps
-from umiak.paddle_v1.affine import ACTIVATIONS, FUSED, OTHERS, affine
 from umiak.paddle_v1.graph import Layer, Projection
-from umiak.paddle_v1.lstm import lstm
-from umiak.paddle_v1.padding import padding
-from umiak.paddle_v1.rows import lookup, product
-from umiak.paddle_v1.values import Sparse, Value, lines
+from umiak.paddle_v1.network import lstm_steps
+from umiak.paddle_v1.network.affine import ACTIVATIONS, FUSED, OTHERS, affine
+from umiak.paddle_v1.network.lstm import lstm
+from umiak.paddle_v1.network.padding import padding
+from umiak.paddle_v1.network.rows import lookup, product
+from umiak.paddle_v1.network.values import Sparse, Value, lines
 
 Weight: TypeAlias = Tensor | SparseEmbedding
 Weights: TypeAlias = Callable[[str], Weight]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from umiak.nn import segments
-from umiak.paddle_v1 import lstm_steps
-from umiak.paddle_v1.gradients import add, add_product
+from umiak.paddle_v1.network import lstm_steps
+from umiak.paddle_v1.network.gradients import add, add_product
 
 
 def lstm(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from umiak.paddle_v1.exponent import ONE, ZERO, logistic, tangent
+from umiak.paddle_v1.network.exponent import ONE, ZERO, logistic, tangent
 
 ACTIVATIONS = ("linear", "tanh", "sigmoid", "relu")
 LINEAR, TANH, SIGMOID, RELU = range(4)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from umiak.data.columns import count
 from umiak.errors import InputError
-from umiak.paddle_v1 import initialise, values
-from umiak.paddle_v1.costs import COSTS
 from umiak.paddle_v1.graph import Graph, Layer
-from umiak.paddle_v1.layers import IDS, LABELS, LAYERS, VECTORS, Step, Weight
-from umiak.paddle_v1.values import Value
+from umiak.paddle_v1.network import initialise, values
+from umiak.paddle_v1.network.costs import COSTS
+from umiak.paddle_v1.network.layers import IDS, LABELS, LAYERS, VECTORS, Step, Weight
+from umiak.paddle_v1.network.values import Value
 
 
 class Output(NamedTuple):
@@ -39,7 +39,7 @@ class _Read(NamedTuple):
         return values.vectors(batch[name], batch.get(name + values.WEIGHTS), name, size)
 
 
-class Network(nn.Module):
+class V1Model(nn.Module):
     """The layers that outputs and evaluators need, in the order of the config.
 
     Parameters have their v1 names and shapes (matrices are [in, out]); those with sparse_update=True are tables on the servers.

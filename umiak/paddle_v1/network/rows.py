@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from umiak.nn import gather, segments
-from umiak.paddle_v1.gradients import destination
-from umiak.paddle_v1.values import Bags
+from umiak.paddle_v1.network.gradients import destination
+from umiak.paddle_v1.network.values import Bags
 
 
 def lookup(rows: Tensor, index: Tensor) -> Tensor:

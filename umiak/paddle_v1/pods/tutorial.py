@@ -20,7 +20,8 @@ from pathlib import Path
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import disk_error, write_json
-from umiak.pod import rank, report
+from umiak.paddle_v1.pods import rank
+from umiak.pod import report
 from umiak.pod.environment import Environment
 from umiak.pod.main import Over, Pod
 from umiak.pod.report import Outcome

@@ -1,7 +1,7 @@
 """The names every Python 2 file can use without an import, and the operations its translation calls.
 
 What Python 3 changed silently is here: lists from range, map and keys, whole-number division, files of byte strings.
-Syntax is py2.py's part.
+Syntax is translation.py's part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from umiak.paddle_v1 import py2text
+from umiak.paddle_v1.python2 import strings
 
 _64_BITS = (1 << 64) - 1
 _TO_TEXT = operator.methodcaller("decode", "latin-1")
@@ -63,7 +63,7 @@ class File:
         return iter(self)
 
     def write(self, text: str) -> None:
-        self.raw.write(py2text.to_bytes(text))
+        self.raw.write(strings.to_bytes(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -105,7 +105,7 @@ def _whole(value: Any) -> bool:
 
 def method(name: str) -> Callable[..., Any]:
     """`owner.name(…)` as a function of the owner, for a name that means something else in Python 3."""
-    plain = getattr(str, name, None) if name in py2text.BYTEWISE else None
+    plain = getattr(str, name, None) if name in strings.BYTEWISE else None
 
     def call(owner: Any, *arguments: Any, **named: Any) -> Any:
         if type(owner) is str and plain is not None and owner.isascii():
@@ -125,18 +125,18 @@ def method(name: str) -> Callable[..., Any]:
 
 # The methods that are called so.
 METHODS = frozenset(
-    {*py2text.BYTEWISE, "decode", "encode", "translate", *_MAPPINGS, *_ITERATED, "has_key", "next", "sort"}
+    {*strings.BYTEWISE, "decode", "encode", "translate", *_MAPPINGS, *_ITERATED, "has_key", "next", "sort"}
 )
 
 
 def _of_text(text: str, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     if name == "decode":
-        return py2text.decode(text, *arguments, **named)
+        return strings.decode(text, *arguments, **named)
     if name == "encode":
-        return py2text.encode(text, *arguments, **named)
+        return strings.encode(text, *arguments, **named)
     if name == "translate":
         return _translate(text, *arguments)
-    return py2text.bytewise(text, name, *arguments, **named)
+    return strings.bytewise(text, name, *arguments, **named)
 
 
 def _of_dict(owner: dict[Any, Any], name: str, arguments: tuple[Any, ...]) -> Any:
@@ -213,7 +213,7 @@ def _print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None) -> N
 
 
 def _write(out: Any, text: str) -> None:
-    out.write(text if out not in (sys.stdout, sys.stderr) else py2text.shown(text))
+    out.write(text if out not in (sys.stdout, sys.stderr) else strings.shown(text))
 
 
 def _as_text(value: Any) -> str:
@@ -269,9 +269,9 @@ def namespace() -> dict[str, Any]:
         "__py2_idiv__": division_in_place,
         **{f"__py2_{name}__": method(name) for name in METHODS},
         "__py2_print__": _Print(),
-        "__py2_unicode__": py2text.decoded,
+        "__py2_unicode__": strings.decoded,
         "apply": lambda function, arguments=(), named=None: function(*arguments, **(named or {})),
-        "basestring": py2text.basestring,
+        "basestring": strings.basestring,
         "bytes": str,
         "cmp": _cmp,
         "file": open_file,
@@ -289,8 +289,8 @@ def namespace() -> dict[str, Any]:
         "repr": ascii,
         "round": _round,
         "sorted": _sorted,
-        "unichr": lambda code: py2text.decoded(chr(code)),
-        "unicode": py2text.unicode,
+        "unichr": lambda code: strings.decoded(chr(code)),
+        "unicode": strings.unicode,
         "xrange": range,
         "zip": lambda *sequences: list(zip(*sequences, strict=False)),
         "StandardError": Exception,

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from umiak.paddle_v1 import py2text
-from umiak.paddle_v1.py2builtins import File, open_file
+from umiak.paddle_v1.python2 import strings
+from umiak.paddle_v1.python2.builtin_names import File, open_file
 
 # Old name, and the module of today that has what it had.
 _MOVED = {
@@ -50,7 +50,7 @@ class OldModule(ModuleType):
 
 
 def find(name: str) -> ModuleType | None:
-    """A module by its old name, or None if today's of that name will do. pickle is py2pickle.py's."""
+    """A module by its old name, or None if today's of that name will do. pickle is pickles.py's."""
     if name in _MOVED:
         return OldModule(name, importlib.import_module(_MOVED[name]), {})
     if name not in _MAKERS:
@@ -77,7 +77,7 @@ class _Decoded:
         self._file = file
 
     def __iter__(self) -> Any:
-        return map(py2text.decoded, self._file)
+        return map(strings.decoded, self._file)
 
     def __enter__(self) -> _Decoded:
         return self
@@ -89,7 +89,7 @@ class _Decoded:
         found = getattr(self._file, name)
         if name not in ("read", "readline", "readlines", "next"):
             return found
-        return lambda *arguments: py2text.decoded(found(*arguments))
+        return lambda *arguments: strings.decoded(found(*arguments))
 
 
 def _codecs() -> tuple[ModuleType, dict[str, Any]]:
@@ -141,7 +141,7 @@ def _string() -> tuple[ModuleType, dict[str, Any]]:
     import string
 
     def method(name: str) -> Callable[..., Any]:
-        return lambda text, *arguments: py2text.bytewise(text, name, *arguments)
+        return lambda text, *arguments: strings.bytewise(text, name, *arguments)
 
     names = ("split", "strip", "lstrip", "rstrip", "lower", "upper", "replace", "find", "rfind", "count", "zfill")
     old = {name: method(name) for name in names}
@@ -170,7 +170,7 @@ def _types() -> tuple[ModuleType, dict[str, Any]]:
 
     return types, {
         "StringType": str,
-        "UnicodeType": py2text.unicode,
+        "UnicodeType": strings.unicode,
         "StringTypes": (str,),
         "IntType": int,
         "LongType": int,
@@ -230,7 +230,7 @@ def _bytewise(module: ModuleType, *names: str) -> dict[str, Any]:
 
 def _texts(value: Any) -> Any:
     if isinstance(value, bytes):
-        return py2text.to_text(value)
+        return strings.to_text(value)
     return tuple(map(_texts, value)) if type(value) is tuple else value
 
 
@@ -246,13 +246,13 @@ class _Hash:
     def __init__(self, kind: str, text: str = "") -> None:
         import hashlib
 
-        self._hash = hashlib.new(kind, py2text.to_bytes(text))
+        self._hash = hashlib.new(kind, strings.to_bytes(text))
 
     def update(self, text: str) -> None:
-        self._hash.update(py2text.to_bytes(text))
+        self._hash.update(strings.to_bytes(text))
 
     def digest(self) -> str:
-        return py2text.to_text(self._hash.digest())
+        return strings.to_text(self._hash.digest())
 
     def hexdigest(self) -> str:
         return self._hash.hexdigest()
@@ -275,7 +275,7 @@ def _json() -> tuple[ModuleType, dict[str, Any]]:
     import json
 
     def loads(text: Any, **named: Any) -> Any:
-        return _decoded(json.loads(py2text.to_bytes(text) if type(text) is str else text, **named))
+        return _decoded(json.loads(strings.to_bytes(text) if type(text) is str else text, **named))
 
     return json, {"loads": loads, "load": lambda file, **named: loads(file.read(), **named)}
 
@@ -284,14 +284,14 @@ def _decoded(value: Any) -> Any:
     """Texts of a JSON file are decoded text."""
     if isinstance(value, dict):
         return {_decoded(key): _decoded(entry) for key, entry in value.items()}
-    return [_decoded(entry) for entry in value] if isinstance(value, list) else py2text.decoded(value)
+    return [_decoded(entry) for entry in value] if isinstance(value, list) else strings.decoded(value)
 
 
 def _re() -> tuple[ModuleType, dict[str, Any]]:
     """On byte strings \\w, \\s and case mean ASCII, unless re.UNICODE is asked for."""
 
     def flags_of(pattern: Any, flags: int) -> int:
-        known = isinstance(pattern, re.Pattern) or type(pattern) is py2text.unicode
+        known = isinstance(pattern, re.Pattern) or type(pattern) is strings.unicode
         return flags if known or flags & re.UNICODE or "(?u" in pattern else flags | re.ASCII
 
     def compiled(pattern: Any, flags: int = 0) -> re.Pattern[str]:

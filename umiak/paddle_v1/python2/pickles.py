@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from umiak.paddle_v1 import py2text
-from umiak.paddle_v1.py2builtins import File
-from umiak.paddle_v1.py2modules import OldModule
+from umiak.paddle_v1.python2 import strings
+from umiak.paddle_v1.python2.builtin_names import File
+from umiak.paddle_v1.python2.library import OldModule
 
 
 def pickling(load_class: Callable[[str, str], Any]) -> ModuleType:
@@ -33,13 +33,13 @@ def pickling(load_class: Callable[[str, str], Any]) -> ModuleType:
     def dumps(value: Any, protocol: int = 0) -> str:
         out = io.BytesIO()
         Pickler(out, protocol).dump(value)
-        return py2text.to_text(out.getvalue())
+        return strings.to_text(out.getvalue())
 
     names = {
         "Unpickler": Unpickler,
         "Pickler": Pickler,
         "load": lambda file: Unpickler(file).load(),
-        "loads": lambda text: Unpickler(io.BytesIO(py2text.to_bytes(text))).load(),
+        "loads": lambda text: Unpickler(io.BytesIO(strings.to_bytes(text))).load(),
         "dump": lambda value, file, protocol=0: Pickler(file, protocol).dump(value),
         "dumps": dumps,
     }
@@ -53,13 +53,13 @@ class _Bytes:
         self.file = file
 
     def read(self, size: int = -1) -> bytes:
-        return py2text.to_bytes(self.file.read(size))
+        return strings.to_bytes(self.file.read(size))
 
     def readline(self) -> bytes:
-        return py2text.to_bytes(self.file.readline())
+        return strings.to_bytes(self.file.readline())
 
     def write(self, data: bytes) -> None:
-        self.file.write(py2text.to_text(bytes(data)))
+        self.file.write(strings.to_text(bytes(data)))
 
 
 def _raw(file: Any) -> Any:

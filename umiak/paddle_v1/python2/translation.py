@@ -1,7 +1,7 @@
 """Compiles Python 2: a file of 2016 becomes code that runs here, each line under its own number. Nothing is written.
 
 fissix parses the old grammar and rewrites its syntax (print, except X, e, 0777, `x`); then the few operators and methods
-that mean something else today become calls of py2builtins.py. Names and imports are modules.py's part.
+that mean something else today become calls of builtin_names.py. Names and imports are language/modules.py's part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from umiak.errors import InputError
-from umiak.paddle_v1.py2builtins import METHODS
+from umiak.paddle_v1.python2.builtin_names import METHODS
 
 _SYNTAX = (
     *("apply", "except", "exec", "funcattrs", "metaclass", "methodattrs", "ne", "nonzero", "numliterals", "paren"),
