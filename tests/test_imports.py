@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "worker": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation"},
     "launch": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation", "worker"},
     "paddle_v1": {"spec", "data", "nn"},
-    "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "worker", "paddle_v1"},
+    "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "evaluation", "worker", "paddle_v1"},
     "paddle_v1.pods": {"spec", "wire", "rundir", "data", "trainer", "worker", "pod"},
     "kube": {"spec"},
     "jobs": {"spec", "wire", "kube"},
