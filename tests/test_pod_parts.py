@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError, ReplacedError, RetryError
-from umiak.pod import environment, lead, report
+from umiak.pod import lead, report
+from umiak.pod import settings as pod_settings
 from umiak.pod.lead import Lead
-from umiak.pod.report import Outcome
+from umiak.pod.report import PodEnd
 from umiak.rundir import generations, layout, lease
 from umiak.spec.settings import Settings
 
@@ -34,7 +35,7 @@ GIVEN = {
 
 
 def test_what_is_not_said_follows_from_the_name_of_the_job() -> None:
-    read = environment.read(GIVEN)
+    read = pod_settings.read(GIVEN)
     assert read.coordinator == "movies-0.movies:7163" and read.port == 7164
     assert read.settings.num_passes == 3 and read.settings.config_args == {"width": "8"} and read.settings.workers == 2
     assert read.directory == Path("/volume/movies/output/node_1")
@@ -57,7 +58,7 @@ def test_what_is_not_said_follows_from_the_name_of_the_job() -> None:
 )
 def test_an_environment_that_is_wrong_names_the_variable(changed: dict[str, str], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        environment.read({**GIVEN, **changed})
+        pod_settings.read({**GIVEN, **changed})
 
 
 def settings(tmp_path: Path) -> Settings:
@@ -204,7 +205,7 @@ def test_a_job_that_is_done_is_done_for_itself_only(tmp_path: Path) -> None:
 
 def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
     failure = {"worker": 1, "role": "trainer", "round": 3, "time": 0.0, "log": 'a "quoted" ü line\n' * 400}
-    message = report.termination(Outcome(1, "ß" * 3000, failure), 1)
+    message = report.termination(PodEnd(1, "ß" * 3000, failure), 1)
     report.write_termination(tmp_path / "message", message)
     text = (tmp_path / "message").read_text()
     assert len(text.encode()) <= 4096
@@ -213,17 +214,17 @@ def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
 
 def test_who_only_failed_because_of_another_says_so() -> None:
     failure = {"worker": 2, "role": "pserver", "round": 3, "time": 0.0, "log": "its last lines"}
-    other, own = (report.termination(Outcome(1, "lost", failure), index) for index in (0, 2))
-    assert not other["first"] and other["because_of"] == 2
-    assert own["first"] and "because_of" not in own
-    assert other["log"] == own["log"] == "its last lines"
+    other, own = (report.termination(PodEnd(1, "lost", failure), index) for index in (0, 2))
+    assert not other.first and other.because_of == 2
+    assert own.first and "because_of" not in own.to_json()
+    assert other.log == own.log == "its last lines"
 
 
 @pytest.fixture
 def coordinators(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lead]:
     """The process of a coordinator that does nothing until it is killed."""
     monkeypatch.setattr(lead, "_main", lambda *_: signal.pause())
-    started = Lead(environment.read(GIVEN), "a")
+    started = Lead(pod_settings.read(GIVEN), "a")
     yield started
     started.wait(0)
 

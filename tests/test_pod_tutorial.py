@@ -10,7 +10,7 @@ import pytest
 from umiak.data import shards
 from umiak.errors import InputError, RetryError
 from umiak.paddle_v1.pods import rank, tutorial, tutorial_data
-from umiak.pod.report import Outcome
+from umiak.pod.report import PodEnd
 
 ENVIRONMENT = {
     "JOB_NAME": "paddle-cluster-job",
@@ -71,22 +71,22 @@ def test_a_pod_that_came_in_the_place_of_a_lost_one_is_refused(state: tutorial.S
 def test_the_first_end_of_a_job_is_its_end_for_all(state: tutorial.State) -> None:
     state.keys(0, ("10.0.0.1",))
     assert state.ended() is None
-    state.end(Outcome(75, "the cat is on the keyboard"), 1)
-    state.end(Outcome(2, "another reason"), 0)
-    assert state.ended() == Outcome(75, "this job has ended already: the cat is on the keyboard", because_of=1)
+    state.end(PodEnd(75, "the cat is on the keyboard"), 1)
+    state.end(PodEnd(2, "another reason"), 0)
+    assert state.ended() == PodEnd(75, "this job has ended already: the cat is on the keyboard", because_of=1)
 
 
 @pytest.mark.parametrize(
     ("outcome", "index", "stay"),
     [
-        (Outcome(0), 0, False),
-        (Outcome(75, "told to end"), 0, False),
-        (Outcome(1, "lost"), 1, False),
-        (Outcome(0), 1, True),
+        (PodEnd(0), 0, False),
+        (PodEnd(75, "told to end"), 0, False),
+        (PodEnd(1, "lost"), 1, False),
+        (PodEnd(0), 1, True),
     ],
 )
 def test_the_keys_of_a_job_do_not_outlive_it(
-    state: tutorial.State, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, outcome: Outcome, index: int, stay: bool
+    state: tutorial.State, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, outcome: PodEnd, index: int, stay: bool
 ) -> None:
     hosts = ("10.0.0.1", "10.0.0.2")
     place = rank.Place(index, hosts, "run-1")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from umiak.contract import reasons
 from umiak.jobs import capacity
 from umiak.jobs.pods import Node, Pod, moment
 
@@ -44,6 +45,8 @@ class Problem:
     because_of: int | None = None
     waiting: bool = False
     replaced: bool = False
+    reason: str = ""
+    """Why, as a code of umiak/contract/reasons.py; empty where the pod gave none."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def _told_by_others(found: Sequence[Problem], newest: Mapping[int, Pod]) -> Iter
         known.add(culprit)
         pod = None if problem.replaced else newest.get(culprit)
         name, node = (pod.name, pod.node) if pod else ("gone", "")
-        fix = _advice(problem.what, problem.code)
+        fix = _advice(problem.reason, problem.code)
         yield replace(problem, worker=culprit, pod=name, node=node, fix=fix, because_of=None)
 
 
@@ -124,6 +127,7 @@ def _ended(pod: Pod, what: str, fix: str = "") -> Problem:
         when=(report.time if report else None) or pod.end.time,
         log="\n".join(log.strip().splitlines()[-LOG_LINES:]),
         because_of=report.because_of if report and not report.first else None,
+        reason=report.reason if report else "",
     )
 
 
@@ -286,9 +290,9 @@ _ADVICE = {
 _SIGNALS = {137: "killed (SIGKILL)", 139: "crashed (SIGSEGV)", 134: "aborted (SIGABRT)", 143: "told to stop (SIGTERM)"}
 
 
-def _advice(cause: str, code: int | None) -> str:
+def _advice(reason: str, code: int | None) -> str:
     # The kernel may kill one process of a pod and spare the one that reports it.
-    return _MORE_MEMORY if "needed more memory than" in cause else _ADVICE.get(code or 0, "")
+    return _MORE_MEMORY if reason == reasons.OUT_OF_MEMORY else _ADVICE.get(code or 0, "")
 
 
 def _failed(pod: Pod, facts: Facts) -> Problem | None:
@@ -296,7 +300,7 @@ def _failed(pod: Pod, facts: Facts) -> Problem | None:
         return None
     report = pod.end.report
     if report:
-        return _ended(pod, _one(report.cause), _advice(report.cause, pod.end.code) if report.first else "")
+        return _ended(pod, _one(report.cause), _advice(report.reason, pod.end.code) if report.first else "")
     what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without a word about the cause"
     return _ended(pod, what, _ADVICE.get(pod.end.code, ""))
 

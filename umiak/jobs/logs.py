@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from umiak.contract.lines import EVENT_MARK, SERVER_MARK
 from umiak.errors import InputError, RetryError
 from umiak.jobs import status
 from umiak.jobs.manifests import CONTAINER, LABEL
 from umiak.jobs.pods import Pod, pod
-from umiak.jobs.status import FINAL, MARK, SERVER_MARK, Status
+from umiak.jobs.status import FINAL, Status
 from umiak.kube.api import Api, ApiError, path
 
 POLL_SECONDS = 1.0
@@ -35,7 +36,7 @@ def lines(
         if line.startswith(SERVER_MARK):
             if server:
                 yield line[len(SERVER_MARK) :]
-        elif not server and not line.startswith(MARK):
+        elif not server and not line.startswith(EVENT_MARK):
             yield line
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
+from umiak.contract import environment, ports
 from umiak.kube.merge import merged
 from umiak.spec.job import JobSpec, seconds
 
@@ -14,9 +15,6 @@ Object = dict[str, Any]
 
 LABEL = "umiak.dev/job"
 CONTAINER = "worker"
-PORT = 7164
-COORDINATOR_PORT = 7163
-WAIT_SECONDS = 600
 UID = 1000
 # How often one worker's pod may be replaced after a failure of its own, before the job is given up.
 REPLACEMENTS = 10
@@ -24,6 +22,8 @@ REPLACEMENTS = 10
 LOST_NODE_SECONDS = 30
 VOLUME = "/volume"
 WORK = "/work"
+TMP = "/tmp"
+CONFIG = PurePosixPath(environment.DEFAULT_CONFIG)
 
 # Of every container we start.
 LOCKED_DOWN = {
@@ -165,28 +165,28 @@ def _container(spec: JobSpec) -> Object:
         "workingDir": WORK,
         "env": _environment(spec),
         "ports": [
-            {"name": "coordinator", "containerPort": COORDINATOR_PORT},
-            {"name": "service", "containerPort": PORT},
+            {"name": "coordinator", "containerPort": ports.COORDINATOR},
+            {"name": "service", "containerPort": ports.FIRST},
         ],
         "resources": {"requests": {"cpu": spec.cpu, "memory": spec.memory}, "limits": {"memory": spec.memory}},
         "securityContext": LOCKED_DOWN,
-        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePath": environment.DEFAULT_TERMINATION_LOG,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "volume", "mountPath": VOLUME},
-            {"name": "config", "mountPath": "/umiak/config", "readOnly": True},
+            {"name": "config", "mountPath": str(CONFIG.parent), "readOnly": True},
             # Of all certificates a pod sees its own alone.
             *(
                 {
                     "name": "credentials",
-                    "mountPath": f"/umiak/credentials/{file}.pem",
+                    "mountPath": f"{environment.DEFAULT_CREDENTIALS}/{file}.pem",
                     "subPathExpr": source,
                     "readOnly": True,
                 }
                 for file, source in (
                     ("ca", "ca.pem"),
-                    ("cert", "cert-$(JOB_COMPLETION_INDEX).pem"),
-                    ("key", "key-$(JOB_COMPLETION_INDEX).pem"),
+                    ("cert", f"cert-$({environment.INDEX}).pem"),
+                    ("key", f"key-$({environment.INDEX}).pem"),
                 )
             ),
             {"name": "tmp", "mountPath": "/tmp"},
@@ -199,28 +199,24 @@ def _environment(spec: JobSpec) -> list[Object]:
     arguments = [f"--passes={spec.passes}", f"--mode={spec.mode}"]
     if spec.config_args:
         arguments.append("--config_args=" + ",".join(f"{key}={value}" for key, value in spec.config_args.items()))
-    values = {
-        "UMIAK_JOB": spec.name,
-        "UMIAK_WORKERS": str(spec.workers),
-        "UMIAK_SERVICE": spec.name,
-        "UMIAK_PORT": str(PORT),
-        "UMIAK_OUT": f"{VOLUME}/{spec.output}",
-        "UMIAK_ENTRY": spec.entry,
-        "UMIAK_ARGS": json.dumps([*arguments, *spec.flags]),
-        "UMIAK_WAIT_SECONDS": str(WAIT_SECONDS),
-        "UMIAK_GRACE_SECONDS": str(seconds(spec.grace)),
-        "HOME": "/tmp",
-    }
-    if spec.data:
-        values["UMIAK_DATA"] = f"{VOLUME}/{spec.data}"
-    if spec.shards:
-        values["UMIAK_SHARDS"] = f"{VOLUME}/{spec.shards}"
+    told = environment.Environment(
+        job=spec.name,
+        workers=spec.workers,
+        service=spec.name,
+        out=f"{VOLUME}/{spec.output}",
+        entry=spec.entry,
+        arguments=(*arguments, *spec.flags),
+        grace_seconds=seconds(spec.grace),
+        home=TMP,
+        data=f"{VOLUME}/{spec.data}" if spec.data else None,
+        shards=f"{VOLUME}/{spec.shards}" if spec.shards else None,
+    )
     uid = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
     return [
-        *({"name": name, "value": value} for name, value in values.items()),
-        {"name": "UMIAK_JOB_UID", "valueFrom": {"fieldRef": uid}},
+        *({"name": name, "value": value} for name, value in told.to_env().items()),
+        {"name": environment.JOB_UID, "valueFrom": {"fieldRef": uid}},
         {
-            "name": "UMIAK_TOKEN",
+            "name": environment.TOKEN,
             "valueFrom": {"secretKeyRef": {"name": f"{spec.name}-credentials", "key": "token"}},
         },
     ]
@@ -246,8 +242,8 @@ def _service(spec: JobSpec) -> Object:
             "publishNotReadyAddresses": True,
             "selector": {LABEL: spec.name},
             "ports": [
-                {"name": "coordinator", "port": COORDINATOR_PORT},
-                {"name": "service", "port": PORT},
+                {"name": "coordinator", "port": ports.COORDINATOR},
+                {"name": "service", "port": ports.FIRST},
             ],
         },
     )
@@ -265,7 +261,7 @@ def _policy(spec: JobSpec) -> Object:
 
 
 def _config(spec: JobSpec, config: bytes) -> Object:
-    content = {"config.tar.gz": base64.b64encode(config).decode()}
+    content = {CONFIG.name: base64.b64encode(config).decode()}
     return _object("v1", "ConfigMap", f"{spec.name}-config", spec.name, immutable=True, binaryData=content)
 
 

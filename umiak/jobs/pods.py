@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from umiak.contract.termination import Termination
 from umiak.jobs.manifests import CONTAINER
 from umiak.spec.job import quantity
 
@@ -21,19 +21,6 @@ def moment(text: str | None) -> datetime | None:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a pod wrote about its own end: umiak/pod's termination message."""
-
-    cause: str
-    first: bool
-    because_of: int | None
-    role: str
-    round: int | None
-    time: datetime | None
-    log: str
-
-
-@dataclass(frozen=True)
 class End:
     """How a container ended, by Kubernetes' account and by its own."""
 
@@ -41,7 +28,7 @@ class End:
     reason: str
     message: str
     time: datetime | None
-    report: Report | None
+    report: Termination | None
 
 
 @dataclass(frozen=True)
@@ -99,25 +86,8 @@ def _end(state: Object) -> End:
         reason=state.get("reason", ""),
         message=message,
         time=moment(state.get("finishedAt")),
-        report=_report(message),
+        report=Termination.decode(message),
     )
-
-
-def _report(message: str) -> Report | None:
-    """None if the pod never came to write one; then the message is the end of its log, or Kubernetes' own words."""
-    try:
-        given = json.loads(message)
-        return Report(
-            cause=str(given["cause"]),
-            first=bool(given.get("first", True)),
-            because_of=given.get("because_of"),
-            role=str(given.get("role") or ""),
-            round=given.get("round"),
-            time=moment(given.get("time")),
-            log=str(given.get("log") or ""),
-        )
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 @dataclass(frozen=True)

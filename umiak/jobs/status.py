@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
+from umiak.contract.lines import read_event
 from umiak.errors import InputError, RetryError
 from umiak.jobs import capacity
 from umiak.jobs.diagnosis import Facts, Problem, last_event, not_created, problems
@@ -17,8 +18,6 @@ from umiak.jobs.pods import Node, Pod, moment, node, pod
 from umiak.kube.api import Api, ApiError, Object, path
 from umiak.wire import credentials
 
-MARK = "@umiak "
-SERVER_MARK = "@server "
 TAIL_LINES = 400
 # Log lines of one worker's last minutes; enough to hold a few events between them.
 TAIL_BYTES = 200_000
@@ -330,10 +329,5 @@ def _said(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Mapping[str, An
 def said(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
     """The events among the lines of a log."""
     for line in lines:
-        if line.startswith(MARK):
-            try:
-                event = json.loads(line[len(MARK) :])
-            except ValueError:
-                continue
-            if isinstance(event, dict) and "event" in event:
-                yield event
+        if (event := read_event(line)) is not None:
+            yield event

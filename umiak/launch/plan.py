@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from umiak.contract import ports
 from umiak.rundir import layout
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
@@ -48,11 +49,11 @@ def _places(
     settings: Settings, rundir: Path, server: int
 ) -> tuple[tuple[str, ...], tuple[tuple[str, bool, bool], ...]]:
     """The unix sockets of a server's services, and their addresses for other workers: over TCP if that was asked for."""
-    dense, sparse = settings.ports_num, settings.ports_num_for_sparse
-    numbers = range(dense + sparse)
+    holds = ports.services(settings.ports_num, settings.ports_num_for_sparse)
+    numbers = range(len(holds))
     sockets = tuple(f"unix:{rundir}/server-{server}-{number}" for number in numbers)
     first = settings.port + server * len(numbers)
     over_tcp = settings.transport == "tcp" or settings.tls is not None
     names = [f"127.0.0.1:{first + number}" for number in numbers] if over_tcp else sockets
-    services = tuple((name, n < dense, n >= dense or not sparse) for n, name in enumerate(names))
+    services = tuple((name, *each) for name, each in zip(names, holds, strict=True))
     return sockets if over_tcp else (), services

@@ -18,9 +18,9 @@ from typing import Any
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
 from umiak.pod import staging
-from umiak.pod.environment import Environment
 from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
+from umiak.pod.settings import PodSettings
 from umiak.rundir import layout, lease
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
@@ -43,7 +43,7 @@ log = logging.getLogger("umiak.worker")
 class Lead:
     """The process as its parent sees it: started, watched, and started again should it be killed."""
 
-    def __init__(self, environment: Environment, incarnation: str) -> None:
+    def __init__(self, environment: PodSettings, incarnation: str) -> None:
         self.environment, self.incarnation = environment, incarnation
         self.pid = 0
         self.error: UmiakError | None = None
@@ -110,7 +110,7 @@ class Lead:
             os.waitpid(self.pid, 0)
 
 
-def _main(environment: Environment, incarnation: str, lifeline: int, last_words: int) -> None:
+def _main(environment: PodSettings, incarnation: str, lifeline: int, last_words: int) -> None:
     """Never returns."""
     code = 1
     try:
@@ -141,7 +141,7 @@ def _let_go(kept: set[int]) -> None:
         os.closerange(below + 1, above)
 
 
-def coordinate(environment: Environment, incarnation: str, lifeline: int) -> None:
+def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> None:
     """Bring the job to its end, or to where another coordinator takes over."""
     rules = Rules(environment.settings.max_restarts, environment.wait_seconds, stall_ends=True)
     keeper = Keeper(lambda: _take(environment, incarnation))
@@ -177,7 +177,7 @@ def coordinate(environment: Environment, incarnation: str, lifeline: int) -> Non
     server.close()
 
 
-def _take(environment: Environment, incarnation: str) -> lease.Lease:
+def _take(environment: PodSettings, incarnation: str) -> lease.Lease:
     taken = lease.take(environment.settings, environment.uid, incarnation)
     if environment.archive is not None:
         staging.keep_lock(environment.archive, environment.out)

@@ -19,13 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from umiak import logs
+from umiak.contract import ports
 from umiak.errors import InputError, ReplacedError, RetryError, UmiakError
 from umiak.files import disk_error, is_of_volume
-from umiak.pod import environment, report, staging
-from umiak.pod.environment import Environment
+from umiak.pod import report, staging
+from umiak.pod import settings as pod_settings
 from umiak.pod.heart import Heart
 from umiak.pod.lead import Lead
-from umiak.pod.report import Outcome
+from umiak.pod.report import PodEnd
+from umiak.pod.settings import PodSettings
 from umiak.rundir import layout, lease
 from umiak.spec.load import Loaded, load, settled
 from umiak.wire import credentials
@@ -55,37 +57,37 @@ class Told(BaseException):
 class Over(Exception):
     """The pod ends, with this outcome."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: PodEnd) -> None:
         super().__init__(outcome.cause)
         self.outcome = outcome
 
 
 def main(environ: Mapping[str, str]) -> int:
     """The pod's exit code is the training's."""
-    path = Path(environ.get("UMIAK_TERMINATION_LOG") or "/dev/termination-log")
+    path = pod_settings.termination_log(environ)
     index = -1
     try:
-        env = environment.read(environ)
+        env = pod_settings.read(environ)
         index, path = env.index, env.termination_log
         outcome = Pod(env).live()
     except UmiakError as error:
-        outcome = Outcome(error.exit_code, str(error))
+        outcome = PodEnd(error.exit_code, str(error))
     except Exception as error:
         traceback.print_exc()
-        outcome = Outcome(UmiakError.exit_code, f"{type(error).__name__}: {error}")
+        outcome = PodEnd(UmiakError.exit_code, f"{type(error).__name__}: {error}")
         if is_of_volume(error):
             told = disk_error(error, Path(error.filename or "the volume"))
-            outcome = Outcome(told.exit_code, str(told))
+            outcome = PodEnd(told.exit_code, str(told))
     if outcome.code:
         message = report.termination(outcome, index)
         log.error("%s", outcome.cause)
         report.write_termination(path, message)
-        report.emit({"event": "failed", **message})
+        report.emit({"event": "failed", **message.to_json()})
     return outcome.code
 
 
 class Pod:
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: PodSettings) -> None:
         self.env = env
         self.incarnation = secrets.token_hex(8)
         """Tells this pod from the one that comes after it, should it be given up for lost."""
@@ -100,10 +102,10 @@ class Pod:
         self._begun = time.monotonic()
         self._supervisor: Supervisor | None = None
 
-    def live(self) -> Outcome:
+    def live(self) -> PodEnd:
         env = self.env
         if lease.is_done(env.out, env.uid) and env.index:
-            return Outcome(0)
+            return PodEnd(0)
         logs.setup(env.directory / layout.WORKER_LOG, queued=True)
         logs.echo(os.fdopen(os.dup(1), "w", buffering=1))
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -114,7 +116,7 @@ class Pod:
             return self._work()
         except Told:
             self._leave_lead()
-            return Outcome(RetryError.exit_code, "told to end before training began")
+            return PodEnd(RetryError.exit_code, "told to end before training began")
         except Over as over:
             self._leave_lead()
             return over.outcome
@@ -127,7 +129,7 @@ class Pod:
         if self.lead is not None:
             self.lead.end()
 
-    def _work(self) -> Outcome:
+    def _work(self) -> PodEnd:
         self._phase("importing")
         warm_up()
         with socket_directory() as sockets:
@@ -149,9 +151,7 @@ class Pod:
 
     def _plan(self, sockets: Path) -> WorkerPlan:
         env, settings = self.env, self.env.settings
-        dense, sparse = settings.ports_num, settings.ports_num_for_sparse
-        numbers = range(dense + sparse)
-        services = ((f"{ANY_HOST}:{env.port + n}", n < dense, n >= dense or not sparse) for n in numbers)
+        services = ports.services(settings.ports_num, settings.ports_num_for_sparse)
         return WorkerPlan(
             index=env.index,
             workers=env.workers,
@@ -160,14 +160,14 @@ class Pod:
             coordinator=env.coordinator,
             trainers=env.workers,
             trainer=env.index,
-            addresses=tuple(services),
+            addresses=tuple((f"{ANY_HOST}:{env.port + n}", *holds) for n, holds in enumerate(services)),
             tls=str(credentials.of_worker(env.credentials, env.index)),
             insecure=False,
             directory=env.directory,
             sources=sources_of(settings),
             log_period_server=settings.log_period_server,
             replacements=0,
-            beside=tuple(f"unix:{sockets}/service-{number}" for number in numbers),
+            beside=tuple(f"unix:{sockets}/service-{number}" for number in range(len(services))),
             echo=True,
             incarnation=self.incarnation,
         )
@@ -184,7 +184,7 @@ class Pod:
             try:
                 return join(plan, tls, TRY_SECONDS)
             except ReplacedError as error:
-                raise Over(Outcome(error.exit_code, str(error), because_of=-1)) from None
+                raise Over(PodEnd(error.exit_code, str(error), because_of=-1)) from None
             except UmiakError as error:
                 now = time.monotonic()
                 if isinstance(error, InputError):
@@ -193,7 +193,7 @@ class Pod:
                         raise
                 if now - begun > env.wait_seconds:
                     cause = f"worker 0 did not come within {env.wait_seconds:.0f} s: {error}"
-                    raise Over(Outcome(RetryError.exit_code, cause, because_of=0)) from None
+                    raise Over(PodEnd(RetryError.exit_code, cause, because_of=0)) from None
                 if now - reminded > REMIND_SECONDS:
                     reminded = now
                     log.info("waiting for worker 0, %.0f s more: %s", env.wait_seconds - (now - begun), error)
@@ -203,16 +203,16 @@ class Pod:
         """What may have happened while nobody coordinates."""
         self._reap()
         if self._told_at is not None:
-            raise Over(Outcome(RetryError.exit_code, "told to end while waiting for the coordinator"))
+            raise Over(PodEnd(RetryError.exit_code, "told to end while waiting for the coordinator"))
         if self.env.index and self._is_done():
-            raise Over(Outcome(0))
+            raise Over(PodEnd(0))
         if self.lead is not None:
             self.lead.watch(self._round)
             if isinstance(error := self.lead.error, ReplacedError):
-                raise Over(Outcome(error.exit_code, str(error), because_of=-1))
+                raise Over(PodEnd(error.exit_code, str(error), because_of=-1))
             if error is not None:
                 failure = {"worker": 0, "role": "coordinator", "log": tail(self.env.out / layout.JOB_LOG)}
-                raise Over(Outcome(error.exit_code, str(error), failure))
+                raise Over(PodEnd(error.exit_code, str(error), failure))
 
     def _is_done(self) -> bool:
         """Whether the job has trained to its end. A volume that fails is asked again the next time."""
@@ -222,7 +222,7 @@ class Pod:
             log.warning("%s", error)
             return False
 
-    def _prepare(self, channel: Channel) -> Outcome | None:
+    def _prepare(self, channel: Channel) -> PodEnd | None:
         """Fetch and load, once; an outcome if that was in vain."""
         if self.loaded is not None:
             return None
@@ -238,7 +238,7 @@ class Pod:
         except KeyboardInterrupt:
             if heart.finish is None:
                 raise heart.dismissed or RetryError("interrupted") from None
-            return Outcome.of(heart.finish)
+            return PodEnd.of(heart.finish)
         except UmiakError as error:
             return self._confess(channel, error)
         gc.collect()
@@ -260,10 +260,10 @@ class Pod:
             report.emit({"event": "note", "text": text})
         return loaded
 
-    def _confess(self, channel: Channel, error: UmiakError) -> Outcome:
+    def _confess(self, channel: Channel, error: UmiakError) -> PodEnd:
         """Tell the others why this worker cannot take part; the coordinator says what follows."""
         log.error("%s", error)
-        own = Outcome(error.exit_code, str(error))
+        own = PodEnd(error.exit_code, str(error))
         deadline = time.monotonic() + ANSWER_SECONDS
         with contextlib.suppress(UmiakError):
             note = {"type": "failed", "code": error.exit_code, "message": str(error), "generation": -1}
@@ -272,10 +272,10 @@ class Pod:
                 if (frame := arrived(channel)) is None:
                     time.sleep(0.05)
                 elif (answer := note_of(frame))["type"] == "finish":
-                    return Outcome.of(answer)
+                    return PodEnd.of(answer)
         return own
 
-    def _obey(self, plan: WorkerPlan, channel: Channel) -> Outcome:
+    def _obey(self, plan: WorkerPlan, channel: Channel) -> PodEnd:
         loaded = self.loaded
         assert loaded is not None
         settings = settled(loaded, self.env.settings)
@@ -283,9 +283,9 @@ class Pod:
         supervisor = Supervisor(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close), channel)
         self._supervisor, self._may_leave, self._said = supervisor, False, False
         try:
-            return Outcome.of(supervisor.run(self.attend))
+            return PodEnd.of(supervisor.run(self.attend))
         except Dismissed as error:
-            return Outcome(error.exit_code, str(error), because_of=-1)
+            return PodEnd(error.exit_code, str(error), because_of=-1)
         finally:
             self._supervisor, self._may_leave = None, True
 
@@ -304,7 +304,7 @@ class Pod:
         seconds = max(self.env.grace_seconds - MARGIN_SECONDS, self.env.grace_seconds / 2)
         if time.monotonic() - self._told_at > seconds:
             cause = f"told to end; no checkpoint was written within {seconds:.0f} s, the last one before it counts"
-            raise Over(Outcome(RetryError.exit_code, cause))
+            raise Over(PodEnd(RetryError.exit_code, cause))
 
     def _on_signal(self, number: int, frame: object) -> None:
         if number == signal.SIGINT:

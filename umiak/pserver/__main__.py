@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 from umiak import logs
+from umiak.contract.lines import SERVER_MARK
 from umiak.errors import UmiakError, describe
 from umiak.pserver.process import ServerOptions, serve
-
-SERVER_MARK = "@server "
 
 
 def main() -> int:

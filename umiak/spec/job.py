@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from umiak.contract.flags import BY_JOB_FILE, BY_POD
 from umiak.errors import InputError
 from umiak.spec import flags
 from umiak.spec.yamlfile import Check, about
@@ -19,24 +20,6 @@ CLAIM = "efsvol"
 MOST_WORKERS = 1000
 # Host names of pods are NAME-INDEX, and Kubernetes lets none be longer.
 LONGEST_HOST = 63
-# What the job file itself or the pod decides; the same flag beside it could only contradict.
-DECIDED = {
-    "config",
-    "config_args",
-    "workers",
-    "servers",
-    "local",
-    "num_passes",
-    "mode",
-    "job",
-    "save_dir",
-    "resume",
-    "overwrite",
-    "transport",
-    "tls",
-    "insecure",
-    "port",
-}
 # Fields of a PodSpec that the workers find each other or their end by.
 OURS = ("restartPolicy", "hostname", "subdomain", "terminationGracePeriodSeconds", "automountServiceAccountToken")
 
@@ -107,7 +90,8 @@ def _flags(values: tuple[str, ...]) -> str | None:
         name = {"passes": "num_passes", "out": "save_dir"}.get(name, name)
         if not value.startswith("--"):
             return f"must be flags of `umiak train` like --seed=2, not {value!r}"
-        if name in DECIDED:
+        # The same flag beside what decides already could only contradict.
+        if name in BY_POD + BY_JOB_FILE:
             return f"{value}: decided by the other fields of this file, or by the pod; leave it out"
     try:
         read = flags.parse("train", list(values))

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from umiak.contract import ports
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
 from umiak.pserver.process import ServerOptions, listening, tls_for
@@ -228,14 +229,12 @@ def services_of(settings: Settings) -> list[tuple[Address, bool, bool]]:
     """Every port of every host in the order that all trainers must share; whether it holds dense blocks, and rows."""
     if not settings.pservers:
         raise InputError("--pservers names no host: write --pservers=HOST,HOST in the same order for every trainer")
-    sparse = settings.ports_num_for_sparse
+    holds = ports.services(settings.ports_num, settings.ports_num_for_sparse)
     services = []
     for host in settings.pservers:
         if host.count(":") == 1:
             raise InputError(f"--pservers={host}: name hosts without ports; --port is the first port of all of them")
-        for number, port in enumerate(_ports(settings)):
-            dense = number < settings.ports_num
-            services.append((Address(host, port), dense, not dense or not sparse))
+        services += [(Address(host, port), *each) for port, each in zip(_ports(settings), holds, strict=True)]
     return services
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from umiak.contract import reasons
 from umiak.errors import UmiakError
 from umiak.pserver.process import ServerOptions
 from umiak.rundir import layout
@@ -227,13 +228,15 @@ class Supervisor:
             else:
                 self._ended("pserver", answer["exit_code"], answer["message"])
         if server is not None and server.poll() is not None:
-            self._ended("pserver", server.returncode, self._describe(server.returncode))
+            self._ended("pserver", server.returncode, *self._describe(server.returncode))
         if self.trainer is not None and (ended := self.trainer.poll()) is not None:
             code, message, kind = ended
             if code < 0 and self.replaced < self.plan.replacements:
-                self._replace(self._describe(code))
+                self._replace(self._describe(code)[0])
+            elif message:
+                self._ended("trainer", code, message, kind)
             else:
-                self._ended("trainer", code, message or self._describe(code), kind)
+                self._ended("trainer", code, *self._describe(code))
 
     def _replace(self, cause: str) -> None:
         """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
@@ -258,11 +261,12 @@ class Supervisor:
                 self._endings.remove((note, last, deadline))
                 self.say({**note, "log": last.result() if last.done() else ""})
 
-    def _describe(self, code: int) -> str:
+    def _describe(self, code: int) -> tuple[str, str]:
+        """What an exit code means: for people, and as a code of umiak/contract/reasons.py."""
         kills, self._kills = self._kills, memory_kills()
         if code == -signal.SIGKILL and self._kills > kills:
-            return "killed because it needed more memory than the container may use: give each worker more"
-        return describe(code)
+            return reasons.OUT_OF_MEMORY_TEXT, reasons.OUT_OF_MEMORY
+        return describe(code), ""
 
     def say(self, note: dict[str, Any]) -> None:
         self.channel.send(Kind.NOTE, {**note, "generation": self.generation})

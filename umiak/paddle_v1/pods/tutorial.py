@@ -22,9 +22,9 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import disk_error, write_json
 from umiak.paddle_v1.pods import rank
 from umiak.pod import report
-from umiak.pod.environment import Environment
 from umiak.pod.main import Over, Pod
-from umiak.pod.report import Outcome
+from umiak.pod.report import PodEnd
+from umiak.pod.settings import PodSettings
 from umiak.rundir import prepare
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
@@ -85,9 +85,9 @@ def read(environ: Mapping[str, str], generation: str) -> Contract:
 class TutorialPod(Pod):
     """A pod whose job ends for all when it ends for one: nobody comes back under the same address."""
 
-    def __init__(self, env: Environment, state: State) -> None:
+    def __init__(self, env: PodSettings, state: State) -> None:
         super().__init__(env)
-        self._end: list[Outcome] = []
+        self._end: list[PodEnd] = []
         # In a thread of its own: the volume may hang, and the coordinator must hear of this pod all the same.
         threading.Thread(target=self._watch, args=(state,), daemon=True).start()
 
@@ -115,14 +115,14 @@ class State:
     def __init__(self, contract: Contract, run: str) -> None:
         self.directory = contract.directory / STATE / run
 
-    def ended(self) -> Outcome | None:
+    def ended(self) -> PodEnd | None:
         try:
             value = json.loads((self.directory / "ended.json").read_text())
-            return Outcome(value["code"], f"this job has ended already: {value['cause']}", because_of=value["rank"])
+            return PodEnd(value["code"], f"this job has ended already: {value['cause']}", because_of=value["rank"])
         except (OSError, ValueError):
             return None
 
-    def end(self, outcome: Outcome, rank: int) -> None:
+    def end(self, outcome: PodEnd, rank: int) -> None:
         """The first to end says why."""
         if self.directory.is_dir() and self.ended() is None:
             write_json(self.directory / "ended.json", {"code": outcome.code, "cause": outcome.cause, "rank": rank})
@@ -170,10 +170,10 @@ def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> i
         if outcome.code not in (0, InputError.exit_code):
             outcome = replace(outcome, cause=f"{outcome.cause}; {ADVICE}")
     except UmiakError as error:
-        outcome = Outcome(error.exit_code, str(error))
+        outcome = PodEnd(error.exit_code, str(error))
     except OSError as error:
         found = disk_error(error, Path(error.filename or environ["JOB_PATH"]))
-        outcome = Outcome(found.exit_code, str(found))
+        outcome = PodEnd(found.exit_code, str(found))
     except Over as over:
         outcome = over.outcome
     if outcome.code:
@@ -184,7 +184,7 @@ def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> i
     return outcome.code
 
 
-def _close(state: State, outcome: Outcome, index: int) -> None:
+def _close(state: State, outcome: PodEnd, index: int) -> None:
     """The job ends for all: with the first pod that fails, or when rank 0 has seen all of them trained."""
     try:
         state.end(outcome, index)
@@ -225,10 +225,10 @@ def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
     )
 
 
-def _environment(contract: Contract, place: rank.Place, settings: Settings, state: State) -> Environment:
+def _environment(contract: Contract, place: rank.Place, settings: Settings, state: State) -> PodSettings:
     token = state.keys(place.rank, place.hosts)
     _copy_config(contract, settings)
-    return Environment(
+    return PodSettings(
         job=contract.job,
         uid=place.run,
         index=place.rank,
