@@ -152,7 +152,7 @@ def process(pods: Pods, index: int, who: str) -> int:
     """A process of a pod. The server is a program of its own; of the forks, the coordinator is the one that was made first."""
     pod = pods.running[index].pid
     below = [pid for pid in children(pod) if alive(pid)]
-    servers = [pid for pid in below if b"umiak.pserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    servers = [pid for pid in below if b"umiak.worker.server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     forks = [pid for pid in below if pid not in servers]
     return servers[0] if who == "server" else forks[0] if who == "coordinator" else forks[-1]
 

@@ -110,7 +110,7 @@ def wait_for_rounds(out: Path, seconds: float = 60) -> None:
 def trainer_of(supervisor: int) -> int:
     """The trainer among a supervisor's children: the one that is not a server of its own program."""
     return next(
-        pid for pid in children(supervisor) if b"umiak.pserver" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid for pid in children(supervisor) if b"umiak.worker.server" not in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
 
 
@@ -138,7 +138,7 @@ def test_a_lost_server_restarts_the_job_from_its_checkpoint(tmp_path: Path) -> N
             assert time.monotonic() < deadline
             time.sleep(0.02)
         server = next(
-            p for p in descendants(process.pid) if b"umiak.pserver" in Path(f"/proc/{p}/cmdline").read_bytes()
+            p for p in descendants(process.pid) if b"umiak.worker.server" in Path(f"/proc/{p}/cmdline").read_bytes()
         )
         os.kill(server, signal.SIGKILL)
         text, err = process.communicate(timeout=90)

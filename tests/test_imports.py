@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -37,13 +38,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer"},
     "worker": {"spec", "contract", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation"},
     "launch": {"spec", "contract", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation", "worker"},
-    "paddle_v1": {"spec", "data", "nn"},
-    "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "evaluation", "worker", "paddle_v1"},
+    "paddle_v1": {"spec", "data", "nn", "paddle_v1.rules"},
+    "paddle_v1.rules": {"spec", "pserver", "paddle_v1"},
+    "paddle_v1.registration": {"spec", "pserver", "paddle_v1", "paddle_v1.rules"},
+    "paddle_v1.warm": {"spec", "nn", "pserver", "paddle_v1", "paddle_v1.rules"},
+    "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "evaluation", "worker", "paddle_v1", "paddle_v1.rules"},
     "paddle_v1.pods": {"spec", "contract", "wire", "rundir", "data", "trainer", "worker", "pod"},
     "kube": {"spec"},
     "jobs": {"spec", "contract", "wire", "kube"},
     "cluster": {"spec", "kube"},
-    "image": {"spec", "pserver", "paddle_v1", "worker"},
+    "image": {"spec", "pserver", "paddle_v1.warm", "worker"},
     "pod": {"spec", "contract", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker"},
     "bench": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {
@@ -61,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "jobs",
         "pod",
         "paddle_v1",
+        "paddle_v1.rules",
         "paddle_v1.command",
         "paddle_v1.pods",
         "cluster",
@@ -68,12 +73,24 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bench",
     },
 }
+# The processes that may meet a v1 job register PaddlePaddle v1; nobody else does.
+REGISTER = {
+    "cli/main.py",
+    "launch/__main__.py",
+    "worker/server.py",
+    "bench/once.py",
+    "paddle_v1/command/attempt.py",
+    "paddle_v1/warm.py",
+}
+# Programs that start another package as a process of its own, which may even be on another machine.
+START = {"cluster/access.py": {"cli"}, "jobs/output.py": {"pod"}}
+TEXT = re.compile(r"^(umiak(?:\.\w+)+)\.?$|-m (umiak(?:\.\w+)+)")
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
 HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")
 
 
 def imported(path: Path, top_level_only: bool = False) -> Iterator[str]:
-    """The modules a file imports, by their dotted names; `from a import b` counts as a.b."""
+    """The modules a file imports, by their dotted names; `from a import b` counts as a.b, a text that names a module as it."""
     tree = ast.parse(path.read_text())
     nodes = _top_level(tree.body) if top_level_only else ast.walk(tree)
     for node in nodes:
@@ -82,6 +99,22 @@ def imported(path: Path, top_level_only: bool = False) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} imports by dots; write the whole name"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    if not top_level_only:
+        yield from _named(tree)
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """Modules of ours that a text names: for importlib.import_module, or for `python -m`. Names of loggers are none."""
+    loggers = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "getLogger" in ast.unparse(node.func)
+        for argument in node.args
+    }
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in loggers | prose:
+            yield from (found[1] or found[2] for found in TEXT.finditer(node.value))
 
 
 def owner(name: str) -> str | None:
@@ -107,7 +140,9 @@ def test_a_package_imports_only_what_it_may(path: Path) -> None:
     package = owner(".".join(path.relative_to(ROOT).with_suffix("").parts))
     assert package in MAY_IMPORT, f"{path.parent.name} is new: say in MAY_IMPORT what it may import"
     reached = {found for name in imported(path) if (found := owner(name)) is not None}
-    allowed = MAY_IMPORT[package] | {package} | COMMON
+    place = str(path.relative_to(UMIAK))
+    more = START.get(place, set()) | ({"paddle_v1.registration"} if place in REGISTER else set())
+    allowed = MAY_IMPORT[package] | {package} | COMMON | more
     assert reached <= allowed, f"{package} must not import {sorted(reached - allowed)}"
 
 
@@ -140,6 +175,33 @@ def test_torch_is_never_loaded_by(package: str) -> None:
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (UMIAK / package).glob("*.py")]
     statement = "import " + ", ".join(name.removesuffix(".__init__") for name in names)
     assert not loaded(statement) & set(HEAVY)
+
+
+def test_a_server_loads_neither_torch_nor_the_rules_of_v1_unless_a_job_needs_them() -> None:
+    modules = loaded("import umiak.worker.server; from umiak.paddle_v1.registration import register; register()")
+    assert "umiak.pserver.host" in modules and not modules & set(HEAVY)
+    assert not {name for name in modules if name.startswith("umiak.paddle_v1.") and not name.endswith("registration")}
+
+
+def test_the_rules_of_v1_load_no_torch() -> None:
+    assert not loaded("import umiak.paddle_v1.rules.formulas") & set(HEAVY)
+
+
+def test_a_module_that_a_text_names_counts_as_imported(tmp_path: Path) -> None:
+    file = tmp_path / "file.py"
+    file.write_text(
+        '''"""umiak.spec.load is only mentioned."""
+import importlib, logging
+logging.getLogger("umiak.worker")
+importlib.import_module(f"umiak.cli.{verb}")
+run(["python", "-m", "umiak.launch"], "exec python -m umiak.pod.files $@", "umiak.trainer.run is no module alone")
+'''
+    )
+    assert {name for name in imported(file) if name.startswith("umiak")} == {
+        "umiak.cli",
+        "umiak.launch",
+        "umiak.pod.files",
+    }
 
 
 def test_help_takes_less_than_three_tenths_of_a_second() -> None:

@@ -17,6 +17,7 @@ from tests.test_paddle_v1_engine_jobs import demo, loaded, zeros
 from tests.test_paddle_v1_language import graph
 from tests.trainers import BOTH, server, train
 from umiak.errors import InputError
+from umiak.paddle_v1.rules.settings import V1Momentum
 from umiak.pserver.average import Averaging
 from umiak.pserver.dense import DenseStore
 from umiak.pserver.optimizers import Clock
@@ -25,7 +26,6 @@ from umiak.pserver.service import Contribution, Service
 from umiak.rundir.parameterfile import read_parameter
 from umiak.spec.average import Average
 from umiak.spec.optim import to_json
-from umiak.spec.optim_v1 import V1Momentum
 
 __all__ = ["demo"]
 

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 
 from umiak.errors import InputError
-from umiak.pserver.asynchronous import service_for
-from umiak.pserver.dense import DenseStore
-from umiak.pserver.optimizers import Clock
-from umiak.pserver.protocol import Fetch, Flags, ServiceSpec, TableSpec
-from umiak.pserver.service import Contribution, Service
-from umiak.pserver.table import Table
-from umiak.spec.optim import ParamOptions, PassManual, Poly, optimizer_from_json, to_json
-from umiak.spec.optim_v1 import (
+from umiak.paddle_v1.rules.settings import (
     V1,
     V1AdaDelta,
     V1AdaGrad,
@@ -27,6 +20,14 @@ from umiak.spec.optim_v1 import (
     V1Momentum,
     V1RMSProp,
 )
+from umiak.pserver import registry
+from umiak.pserver.asynchronous import service_for
+from umiak.pserver.dense import DenseStore
+from umiak.pserver.optimizers import Clock
+from umiak.pserver.protocol import Fetch, Flags, ServiceSpec, TableSpec
+from umiak.pserver.service import Contribution, Service
+from umiak.pserver.table import Table
+from umiak.spec.optim import ParamOptions, PassManual, Poly, optimizer_from_json, to_json
 
 State = dict[str, np.ndarray]
 Rate = Callable[[V1, State, np.ndarray, int], np.ndarray]
@@ -311,7 +312,7 @@ def test_schedules_count_the_samples_of_the_update_itself_only_in_rounds(mode: s
 
 def test_rules_survive_json() -> None:
     for rule in [*CASES, V1Adam(schedule=PassManual([(1, 0.5)]))]:
-        assert optimizer_from_json(json.loads(json.dumps(to_json(rule)))) == rule
+        assert optimizer_from_json(json.loads(json.dumps(to_json(rule))), registry.kinds()) == rule
 
 
 def test_l1_and_momentum_exclude_each_other_as_in_v1() -> None:

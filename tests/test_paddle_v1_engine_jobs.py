@@ -19,9 +19,9 @@ from tests import v1demo
 from tests.processes import alive, descendants, kill_tree, snapshot_bytes, start, umiak
 from tests.trainers import BOTH, server, train
 from umiak.errors import InputError
+from umiak.paddle_v1.rules.settings import V1Adam
 from umiak.rundir.parameterfile import read_parameter, write_parameter
 from umiak.spec.load import Loaded, load, settled
-from umiak.spec.optim_v1 import V1Adam
 from umiak.spec.settings import Settings
 
 

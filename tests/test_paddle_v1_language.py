@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError
-from umiak.paddle_v1 import rules
+from umiak.paddle_v1.dialect import is_v1
 from umiak.paddle_v1.graph import Graph, Normal, Uniform
 from umiak.paddle_v1.language.reading import load
-from umiak.spec.dialect import is_v1
+from umiak.paddle_v1.rules import selection
 
 ROOT = Path(__file__).parents[1]
 QUICK_START = ROOT / "examples" / "paddle_v1" / "quick_start"
@@ -450,8 +450,8 @@ def test_a_later_settings_misses_the_parameters_there_are(tmp_path: Path) -> Non
         "___fc_layer_2__.w0": (None, 0.7, None),
     }
     assert (made.settings.l2, made.settings.clip) == (0.2, 3.0)
-    _, options = rules.optimizers(made)
-    assert options["___fc_layer_0__.w0"].clip == rules.UNBOUNDED and options["___fc_layer_2__.w0"].clip is None
+    _, options = selection.optimizers(made)
+    assert options["___fc_layer_0__.w0"].clip == selection.UNBOUNDED and options["___fc_layer_2__.w0"].clip is None
 
 
 def test_every_file_that_was_read_is_known(reviews: Path) -> None:

@@ -46,7 +46,7 @@ class Server:
         self.services = [ServiceAddress(f"unix:{directory}/{i}", *what) for i, what in enumerate(services)]
         options = ServerOptions("umiak", None, trainers, [service.address for service in self.services], "/")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "umiak.pserver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "umiak.worker.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps(options.to_json()).encode() + b"\n")

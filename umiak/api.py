@@ -98,8 +98,10 @@ def load(snapshot: str | Path, config: Config | str | Path | None = None) -> Mod
     It is built from the snapshot's own copy of its config, or from `config`: needed where a Config object was trained.
     """
     from umiak.evaluation.loading import config_of, load_model
+    from umiak.paddle_v1.registration import register
     from umiak.rundir.snapshot import find
 
+    register()
     with _speaking_python():
         found = find(Path(snapshot))
         if not isinstance(config, Config):
@@ -135,9 +137,11 @@ def join(
     """
     import torch
 
+    from umiak.paddle_v1.registration import register
     from umiak.trainer.run import open_job
     from umiak.worker import roles
 
+    register()
     if trainers > 1 and not pservers:
         raise InputError(f"{trainers} trainers need servers between them: name their hosts with pservers=[…]")
     own = {"trainer_id": trainer_id, "num_gradient_servers": trainers, "local": not pservers, "passes": passes}

@@ -294,7 +294,7 @@ def _servers() -> list[int]:
         while above in parents and above != os.getpid():
             above = parents[above]
         with contextlib.suppress(OSError):
-            if above == os.getpid() and "umiak.pserver" in Path(f"/proc/{pid}/cmdline").read_text():
+            if above == os.getpid() and "umiak.worker.server" in Path(f"/proc/{pid}/cmdline").read_text():
                 found.append(pid)
     return found
 

@@ -11,10 +11,12 @@ from typing import Any
 from umiak.bench.run import Run
 from umiak.bench.systems import place
 from umiak.errors import UmiakError
+from umiak.paddle_v1.registration import register
 
 
 def main(request: dict[str, Any]) -> int:
     run = Run(**{**request, "data": Path(request["data"]), "directory": Path(request["directory"])})
+    register()
     module, function = place(run.workload, run.system)
     try:
         result = getattr(importlib.import_module(f"umiak.bench.{module}"), function)(run)

@@ -71,6 +71,9 @@ def _run(words: list[str]) -> int:
         return 0
     if verb not in VERBS and verb not in UNLISTED:
         raise InputError(f"unknown verb {verb!r}{nearest(verb, list(VERBS))}; umiak --help lists all")
+    from umiak.paddle_v1.registration import register
+
+    register()
     code: int = importlib.import_module(f"umiak.cli.{verb}").run(rest)
     return code
 

@@ -32,9 +32,9 @@ def run(argv: list[str]) -> int:
 
 def _outline(config: Path, read: Settings) -> Outline:
     from umiak.launch import outline as modules
+    from umiak.paddle_v1.dialect import is_v1
     from umiak.paddle_v1.formats import outline as layers
     from umiak.paddle_v1.language import reading
-    from umiak.spec.dialect import is_v1
     from umiak.spec.load import load
     from umiak.spec.outline import Outline
     from umiak.trainer.forward import build, choose_device
@@ -42,11 +42,11 @@ def _outline(config: Path, read: Settings) -> Outline:
     notes: tuple[str, ...] = ()
     v1 = config.is_file() and is_v1(config)
     if v1:
-        from umiak.paddle_v1 import rules
         from umiak.paddle_v1.network.model import V1Model
+        from umiak.paddle_v1.rules import selection
 
         graph = reading.load(config, read.config_args, read.paddle_version or "0.10", check_data=False)
-        graph, ignored = rules.adapted(graph, read.local)
+        graph, ignored = selection.adapted(graph, read.local)
         model, parts, notes = V1Model(graph), layers.parts(graph), (*graph.warnings, *ignored)
     else:
         model = build(load(config, read.config_args).config, choose_device(use_gpu=False))

@@ -19,6 +19,7 @@ from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch import local
+from umiak.paddle_v1.registration import register
 from umiak.spec.load import Loaded
 
 
@@ -34,6 +35,7 @@ def main(events: int) -> int:
         return code
 
     try:
+        register()
         request = pickle.load(sys.stdin.buffer)
         sys.path[:] = request["path"]
         threading.Thread(target=_interrupt_when_alone, daemon=True).start()

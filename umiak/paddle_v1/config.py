@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError
-from umiak.paddle_v1 import rules
 from umiak.paddle_v1.data.input_types import DataType, InputType
 from umiak.paddle_v1.data.provider import Definition, log
 from umiak.paddle_v1.data.source import ProviderSource
 from umiak.paddle_v1.graph import DataSource, Graph
 from umiak.paddle_v1.language import reading
 from umiak.paddle_v1.language.modules import Modules
+from umiak.paddle_v1.rules import selection
 from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
@@ -38,9 +38,9 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
         modules = Modules((path.parent, Path.cwd()))
         log.info("The input order is [%s]", ", ".join(graph.inputs))
         log.info("The output order is [%s]", ", ".join(graph.outputs))
-        graph, notes = rules.adapted(graph, settings.local)
+        graph, notes = selection.adapted(graph, settings.local)
         if settings.job == "checkgrad":
-            graph = rules.without_tables(graph)
+            graph = selection.without_tables(graph)
         config = build(graph, modules, settings)
     return Loaded(
         config,
@@ -59,7 +59,7 @@ def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
     """The job that a graph describes. Providers are looked for with `modules`."""
     from umiak.paddle_v1.network.evaluators import metrics
 
-    optimizer, parameters = rules.optimizers(graph, settings.start_pass)
+    optimizer, parameters = selection.optimizers(graph, settings.start_pass)
     train, test = (graph.data.train, graph.data.test) if graph.data else (None, None)
     return Config(
         model=partial(_network, graph),
@@ -72,8 +72,8 @@ def build(graph: Graph, modules: Modules, settings: Settings) -> Config:
         parameters=parameters,
         predict=partial(_outputs, graph.outputs),
         tests_whole=True,
-        average=rules.average(graph),
-        shapes={name: graph.parameters[name].shape for name in rules.used(graph)},
+        average=selection.average(graph),
+        shapes={name: graph.parameters[name].shape for name in selection.used(graph)},
     )
 
 

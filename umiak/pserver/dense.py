@@ -11,7 +11,7 @@ from umiak.errors import InputError
 from umiak.pserver.average import Averaging
 from umiak.pserver.kernels import add_dense
 from umiak.pserver.memory import plain
-from umiak.pserver.optimizers import Clock, Formula, formula, settings
+from umiak.pserver.optimizers import Clock, Formula, formula
 from umiak.pserver.protocol import Dense
 from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions
@@ -79,7 +79,7 @@ class DenseStore:
         """Divide the sum by `total` samples and update every block; a round to which nobody added changes nothing."""
         if self._added and total > 0:
             for run in self._runs:
-                numbers = settings(run.optimizer, total, clock, rows=False)
+                numbers = run.formula.settings(run.optimizer, total, clock, False)
                 if numbers is not None:
                     part = slice(run.start, run.stop)
                     run.formula.step_dense(run.formula.kind, numbers, self.values[part], self._total[part], *run.slots)

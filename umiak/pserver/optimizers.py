@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from umiak.pserver import kernels, kernels_v1, optimizers_v1
+from umiak.pserver import kernels, registry
 from umiak.spec.optim import FTRL, SGD, AdaDelta, AdaGrad, Adam, AdamW, Optimizer, RMSProp
-from umiak.spec.optim_v1 import V1
 
 
 class Clock(NamedTuple):
@@ -26,41 +25,49 @@ class Clock(NamedTuple):
     begun: int = 0
 
 
+Settings = Callable[[Optimizer, float, Clock, bool], np.ndarray | None]
+"""The numbers of one update. Arguments: the optimizer, what the gradient sum is divided by, when, whether for rows."""
+
+
 @dataclass(frozen=True)
 class Formula:
     """An optimizer as the kernels see it: `initial` has one number per slot of state, its value before any update."""
 
     kind: int
     initial: tuple[float, ...]
+    settings: Settings
     step_dense: Callable[..., None] = kernels.step_dense
     step_rows: Callable[..., None] = kernels.step_rows
+    catch_up: Callable[..., None] | None = None
+    """Of rules that change rows no gradient touches: does so at the end of a pass. All rows then exist from the start."""
 
 
 def formula(optimizer: Optimizer, rows: bool = False) -> Formula:
+    """That of an optimizer of ours, or else what the family that it is of says (registry.py)."""
+    if (family := registry.family_of(optimizer)) is not None:
+        return family.formula(optimizer, rows)
+    kind, initial = _shape(optimizer)
+    return Formula(kind, initial, settings)
+
+
+def _shape(optimizer: Optimizer) -> tuple[int, tuple[float, ...]]:
     match optimizer:
-        case V1():
-            kind, slots = optimizers_v1.shape(optimizer, rows)
-            return Formula(kind, (0.0,) * slots, kernels_v1.step_dense, kernels_v1.step_rows)
         case SGD():
-            return Formula(kernels.MOMENTUM, (0.0,)) if optimizer.momentum else Formula(kernels.SGD, ())
+            return (kernels.MOMENTUM, (0.0,)) if optimizer.momentum else (kernels.SGD, ())
         case AdaGrad():
-            return Formula(kernels.ADAGRAD, (optimizer.initial_accumulator_value,))
+            return kernels.ADAGRAD, (optimizer.initial_accumulator_value,)
         case RMSProp(momentum=0.0):
-            return (
-                Formula(kernels.RMSPROP_CENTERED, (0.0, 0.0))
-                if optimizer.centered
-                else Formula(kernels.RMSPROP, (0.0,))
-            )
+            return (kernels.RMSPROP_CENTERED, (0.0, 0.0)) if optimizer.centered else (kernels.RMSPROP, (0.0,))
         case RMSProp(centered=False):
-            return Formula(kernels.RMSPROP_MOMENTUM, (0.0, 0.0))
+            return kernels.RMSPROP_MOMENTUM, (0.0, 0.0)
         case RMSProp():
-            return Formula(kernels.RMSPROP_CENTERED_MOMENTUM, (0.0, 0.0, 0.0))
+            return kernels.RMSPROP_CENTERED_MOMENTUM, (0.0, 0.0, 0.0)
         case Adam():
-            return Formula(kernels.ADAM, (0.0, 0.0))
+            return kernels.ADAM, (0.0, 0.0)
         case AdaDelta():
-            return Formula(kernels.ADADELTA, (0.0, 0.0))
+            return kernels.ADADELTA, (0.0, 0.0)
         case FTRL():
-            return Formula(kernels.FTRL, (0.0, 0.0))
+            return kernels.FTRL, (0.0, 0.0)
         case _:
             raise TypeError(f"no formula for {type(optimizer).__name__}")
 
@@ -68,12 +75,9 @@ def formula(optimizer: Optimizer, rows: bool = False) -> Formula:
 def settings(optimizer: Optimizer, total: float, clock: Clock, rows: bool) -> np.ndarray | None:
     """The numbers of one update: the gradient sum is divided by `total`. None where the update would change nothing.
 
-    The rules of v1 take the sum as it is.
     Rows of a table differ from dense values in two places, as in torch: Adam's eps (SparseAdam adds it before the bias
     correction), and the momentum of a row, which starts from zero instead of from its first gradient.
     """
-    if isinstance(optimizer, V1):
-        return optimizers_v1.settings(optimizer, clock.step, clock.begun, clock.samples, clock.pass_id, rows)
     lr = optimizer.lr * optimizer.schedule.factor(clock.samples, clock.pass_id)
     if optimizer.lr == 0 or (lr == 0 and isinstance(optimizer, FTRL)):
         return None

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from umiak.errors import InputError, UmiakError
+from umiak.pserver import registry
 from umiak.pserver.dense import DenseStore
 from umiak.pserver.optimizers import Clock
-from umiak.pserver.optimizers_v1 import regularised
 from umiak.pserver.placement import owned_by
 from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
 from umiak.pserver.table import Table
 from umiak.spec.average import Average
 from umiak.spec.optim import optimizer_from_json, options_from_json
-from umiak.spec.optim_v1 import V1
 
 _OUT_OF_DATA = int(Flags.OUT_OF_DATA)
 _CUT = int(Flags.CHECKPOINT | Flags.STOP)
@@ -38,10 +37,11 @@ class Contribution:
 
 class Service:
     def __init__(self, spec: ServiceSpec, values: np.ndarray) -> None:
-        optimizer = optimizer_from_json(spec.optimizer)
-        options = {name: options_from_json(value) for name, value in spec.options.items()}
+        kinds = registry.kinds()
+        optimizer = optimizer_from_json(spec.optimizer, kinds)
+        options = {name: options_from_json(value, kinds) for name, value in spec.options.items()}
         self.spec = spec
-        self._v1 = isinstance(optimizer, V1)
+        self._counts_itself = spec.mode != "async" or optimizer.COUNTS_ITSELF
         self.dense = DenseStore(spec.blocks, optimizer, options, Average(**spec.average) if spec.average else None)
         if values.size != self.dense.values.size:
             raise UmiakError(f"{values.size} initial values where the blocks hold {self.dense.values.size}")
@@ -60,8 +60,7 @@ class Service:
             for t in spec.tables
         ]
         for table in self.tables:
-            if isinstance(table.optimizer, V1) and regularised(table.optimizer):
-                # Untouched rows shrink too, so all of them are there from the start; v1 tables have a vocabulary.
+            if table.catches_up:  # its untouched rows change too, so all of them are there from the start
                 ids = np.arange(table.vocab or 0)
                 table.locate(ids[owned_by(ids, spec.row_service, spec.row_services)], pass_id=spec.start_pass)
         self.clock = Clock(0, 0, spec.start_pass)
@@ -148,9 +147,7 @@ class Service:
             return
         before, total = self.clock.samples, self._samples
         self.clock = self.clock._replace(step=self.clock.step + 1, samples=before + total)
-        # Schedules of v1 count this update's samples in rounds, but not without them.
-        counted = before if self._v1 and self.spec.mode == "async" else before + total
-        when = self.clock._replace(samples=counted)
+        when = self.clock if self._counts_itself else self.clock._replace(samples=before)
         self.dense.step(total, when)
         for table in self.tables:
             table.step(total, when)

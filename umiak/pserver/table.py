@@ -12,16 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from umiak.errors import InputError, UmiakError
-from umiak.pserver import optimizers_v1
 from umiak.pserver import rows as loops
 from umiak.pserver.cells import ABSENT, outside
 from umiak.pserver.index import RowIndex
-from umiak.pserver.kernels_v1 import catch_up
 from umiak.pserver.memory import Growing, plain
-from umiak.pserver.optimizers import Clock, formula, settings
+from umiak.pserver.optimizers import Clock, formula
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.optim import Optimizer, ParamOptions
-from umiak.spec.optim_v1 import V1
 
 _NO_IDS = np.empty(0, np.int64)
 _MOST = int(np.iinfo(np.int32).max) - 1
@@ -263,7 +260,7 @@ class Table:
     def step(self, total: float, clock: Clock) -> None:
         """Update every row that was added to, dividing its sum by `total` samples; then make the rows that are due."""
         count, self._count = self._count, 0
-        numbers = settings(self.optimizer, total, clock, rows=True) if count and total > 0 else None
+        numbers = self._formula.settings(self.optimizer, total, clock, True) if count and total > 0 else None
         if numbers is not None:
             touched, sums = self._touched[:count], self._total[:count]
             wide = np.empty((count if self.half else 0, self.dim), np.float32)
@@ -276,12 +273,17 @@ class Table:
             self._make_room(self._index.due)
             self._start(*self._index.admit())
 
+    @property
+    def catches_up(self) -> bool:
+        """Whether the optimizer changes rows that no gradient touches; it then needs all rows of the vocabulary."""
+        return self._formula.catch_up is not None
+
     def catch_up(self, clock: Clock) -> None:
-        """At the end of a pass, for a v1 rule: what regularisation still owes to rows that the last steps did not touch."""
-        if isinstance(self.optimizer, V1) and optimizers_v1.regularised(self.optimizer):
-            numbers = settings(self.optimizer, 1, clock, rows=True)
+        """At the end of a pass: what the optimizer still owes to rows that the last steps did not touch."""
+        if self._formula.catch_up is not None:
+            numbers = self._formula.settings(self.optimizer, 1, clock, True)
             if numbers is not None:
-                catch_up(self._formula.kind, numbers, self.memory(), self.dim, self._index.sorted()[1])
+                self._formula.catch_up(self._formula.kind, numbers, self.memory(), self.dim, self._index.sorted()[1])
 
     def end_pass(self, next_pass: int) -> int:
         """Remove rows that were not touched in the `expire_after` passes before `next_pass`; how many."""

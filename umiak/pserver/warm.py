@@ -11,7 +11,6 @@ from umiak.pserver.placement import merge, owned_by
 from umiak.pserver.protocol import Fetch, Flags, ServiceSpec, TableSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.spec.optim import SGD, to_json
-from umiak.spec.optim_v1 import V1Momentum
 
 
 def main() -> None:
@@ -45,31 +44,6 @@ def main() -> None:
         for chunk in table.export():
             table.restore(chunk.ids, chunk.rows, chunk.passes)
         table.restore_waiting(*table.export_waiting())
-    _v1()
-
-
-def _v1() -> None:
-    """The rules of v1 have kernels of their own."""
-    spec = ServiceSpec(
-        0,
-        1,
-        1,
-        1,
-        to_json(V1Momentum(0.1, l2=0.1)),
-        {},
-        [("dense", 0, 4)],
-        [TableSpec("table", 4, {"kind": "constant", "value": 0.0}, 8)],
-        0,
-        1,
-    )
-    service = Service(spec, np.zeros(4, np.float32))
-    ids = np.arange(8)
-    service.fetch(0, [ids], Fetch.CREATE)
-    service.want(0, [ids])
-    service.contribute(
-        0, 0, Contribution(1, Flags.OUT_OF_DATA, 0.0, np.ones(4, np.float32), [np.ones((8, 4), np.float32)])
-    )
-    service.finish()
 
 
 if __name__ == "__main__":

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.util
 import logging
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from umiak.errors import InputError, UmiakError
 from umiak.files import disk_error, read_bytes
+from umiak.spec import readers
 from umiak.spec.config import Config
-from umiak.spec.dialect import is_v1
 from umiak.spec.settings import Settings
-
-V1_READER = "umiak.paddle_v1.config"
-"""Reads v1 configs. It is named and not imported: this package knows no other, and native configs do without it."""
 
 _arguments: dict[str, str] = {}
 _beside: set[str] = set()
@@ -80,13 +77,12 @@ def config_arg(name: str, default: str | int | float | bool) -> str | int | floa
 
 
 def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = None) -> Loaded:
-    """Run a config. A v1 config looks at `settings` too: at its version, and at what the job is."""
+    """Run a config, with the reader of its language (readers.py). Such a reader may look at `settings` too."""
     path = path.resolve()
     try:
         data = path.read_bytes()
-        if is_v1(path):
-            loaded: Loaded = importlib.import_module(V1_READER).load(path, arguments, settings or Settings())
-            return loaded
+        if (reader := readers.reader_of(path)) is not None:
+            return reader.load(path, arguments, settings or Settings())
         source = data.decode()
     except OSError as error:
         raise disk_error(error, path, "read the config") from None
@@ -97,6 +93,17 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = N
     for name in _beside:
         sys.modules.pop(name, None)
     before = set(sys.modules)
+    module = _run(path, source)
+    config = getattr(module, "config", None)
+    if not isinstance(config, Config):
+        raise InputError(f"{path} does not define `config`: end it with config = umiak.Config(...)")
+    beside = _imported_from_beside(path, before)
+    _beside.update(beside)
+    return Loaded(config, path, (path, *sorted(beside.values())), dict(arguments))
+
+
+def _run(path: Path, source: str) -> ModuleType:
+    """The config as a module of its own. Errors name the line of the config, or of what it imported, that is to blame."""
     _put_on_path(str(path.parent))
     spec = importlib.util.spec_from_loader(f"umiak_config_{path.stem}", None, origin=str(path))
     assert spec is not None
@@ -113,10 +120,12 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = N
         if isinstance(error, KeyboardInterrupt):
             raise
         raise InputError(f"the config does not load: {_where(error, path)}: {type(error).__name__}: {error}") from error
-    config = getattr(module, "config", None)
-    if not isinstance(config, Config):
-        raise InputError(f"{path} does not define `config`: end it with config = umiak.Config(...)")
-    beside = {
+    return module
+
+
+def _imported_from_beside(path: Path, before: Set[str]) -> dict[str, Path]:
+    """The modules that a config has imported from its own directory: all but those that were there `before`."""
+    return {
         name: Path(file)
         for name, imported in list(sys.modules.items())
         if name not in before
@@ -124,8 +133,6 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings | None = N
         and Path(file).parent == path.parent
         and Path(file) != path
     }
-    _beside.update(beside)
-    return Loaded(config, path, (path, *sorted(beside.values())), dict(arguments))
 
 
 def _put_on_path(directory: str) -> None:

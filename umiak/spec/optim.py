@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from umiak.errors import InputError
@@ -170,6 +171,9 @@ class Optimizer:
     l2: float = field(default=0.0, kw_only=True)
     clip: float | None = field(default=None, kw_only=True)
 
+    COUNTS_ITSELF = True
+    """Whether a schedule counts the samples of the very update in asynchronous mode. In rounds every schedule does."""
+
     def __post_init__(self) -> None:
         if type(self) is Optimizer:
             raise InputError(f"Optimizer is only the common part; write one of {', '.join(sorted(_OPTIMIZERS))}")
@@ -296,12 +300,9 @@ _SCHEDULES: dict[str, type[Schedule]] = {
 _OPTIMIZERS: dict[str, type[Optimizer]] = {
     cls.__name__: cls for cls in (SGD, AdaGrad, RMSProp, Adam, AdamW, AdaDelta, FTRL)
 }
-_ELSEWHERE: dict[str, type[Optimizer]] = {}
-
-
-def register(*kinds: type[Optimizer]) -> None:
-    """Let `optimizer_from_json` know rules that are defined elsewhere."""
-    _ELSEWHERE.update({kind.__name__: kind for kind in kinds})
+Kinds = Mapping[str, type[Optimizer]]
+"""Optimizers that are defined elsewhere, by name."""
+NONE: Kinds = MappingProxyType({})
 
 
 def to_json(value: Optimizer | ParamOptions | Schedule) -> dict[str, Any]:
@@ -317,7 +318,7 @@ def to_json(value: Optimizer | ParamOptions | Schedule) -> dict[str, Any]:
     return out
 
 
-def _build(data: object, kinds: Mapping[str, type[Any]], where: str) -> Any:
+def _build(data: object, kinds: Mapping[str, type[Any]], where: str, optimizers: Kinds) -> Any:
     """The dataclass a JSON object stands for; `where` is the path of the object, for messages."""
     if not isinstance(data, Mapping):
         raise InputError(f"{where} must be an object with a kind, not {data!r}")
@@ -333,17 +334,18 @@ def _build(data: object, kinds: Mapping[str, type[Any]], where: str) -> Any:
         if name not in values and item.default is MISSING:
             raise InputError(f"{where}.{name} is missing; {kind} needs it")
     if "schedule" in values:
-        values["schedule"] = _build(values["schedule"], _SCHEDULES, f"{where}.schedule")
+        values["schedule"] = _build(values["schedule"], _SCHEDULES, f"{where}.schedule", optimizers)
     if values.get("optimizer") is not None:
-        values["optimizer"] = _build(values["optimizer"], _OPTIMIZERS | _ELSEWHERE, f"{where}.optimizer")
+        values["optimizer"] = _build(values["optimizer"], optimizers, f"{where}.optimizer", optimizers)
     return kinds[kind](**values)
 
 
-def optimizer_from_json(data: object) -> Optimizer:
-    value: Optimizer = _build(data, _OPTIMIZERS | _ELSEWHERE, "optimizer")
+def optimizer_from_json(data: object, elsewhere: Kinds = NONE) -> Optimizer:
+    kinds = {**_OPTIMIZERS, **elsewhere}
+    value: Optimizer = _build(data, kinds, "optimizer", kinds)
     return value
 
 
-def options_from_json(data: object) -> ParamOptions:
-    value: ParamOptions = _build(data, {"ParamOptions": ParamOptions}, "options")
+def options_from_json(data: object, elsewhere: Kinds = NONE) -> ParamOptions:
+    value: ParamOptions = _build(data, {"ParamOptions": ParamOptions}, "options", {**_OPTIMIZERS, **elsewhere})
     return value

@@ -1,4 +1,7 @@
-"""A parameter server as a supervisor starts it: options as one line of JSON on stdin, which then stays open as lifeline."""
+"""A parameter server as a supervisor starts it: `python -m umiak.worker.server`. Never imports torch.
+
+Options come as one line of JSON on stdin, which then stays open as lifeline.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from pathlib import Path
 from umiak import logs
 from umiak.contract.lines import SERVER_MARK
 from umiak.errors import UmiakError, describe
+from umiak.paddle_v1.registration import register
 from umiak.pserver.process import ServerOptions, serve
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    register()
     options = ServerOptions(**json.loads(sys.stdin.readline()))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     if options.log_file:

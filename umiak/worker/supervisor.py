@@ -199,7 +199,7 @@ class Supervisor:
             echo=plan.echo,
         )
         self.server = subprocess.Popen(
-            [sys.executable, "-m", "umiak.pserver"],
+            [sys.executable, "-m", "umiak.worker.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=None if plan.echo else subprocess.DEVNULL,

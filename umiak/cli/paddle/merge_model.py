@@ -39,9 +39,9 @@ def run(argv: list[str]) -> int:
 
 
 def _write(path: Path, contents: Contents, graph: Graph) -> None:
-    from umiak.paddle_v1 import rules
     from umiak.paddle_v1.formats import messages
     from umiak.paddle_v1.formats.modelconfig import model_config
+    from umiak.paddle_v1.rules import selection
     from umiak.rundir.parameterfile import HEADER
 
     training = graph.settings
@@ -56,7 +56,7 @@ def _write(path: Path, contents: Contents, graph: Graph) -> None:
     )
     with atomic(path) as file:
         file.write(struct.pack("<q", len(config)) + config)
-        for name in rules.used(graph):
+        for name in selection.used(graph):
             count = graph.parameters[name].elements
             file.write(HEADER.pack(0, 4, count))
             file.write(contents.parameter(name, count).astype("<f4").tobytes())

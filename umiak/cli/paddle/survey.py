@@ -17,7 +17,7 @@ from umiak.cli.arguments import Parser
 from umiak.cli.paddle.environment import paddle_version
 from umiak.errors import InputError
 from umiak.paddle_v1.command.attempt import REFUSED, Finding
-from umiak.spec.dialect import is_v1
+from umiak.paddle_v1.dialect import is_v1
 from umiak.spec.settings import PADDLE_VERSIONS
 
 ABOUT = """Each config runs in a process of its own, in its own directory, with no --config_args. A config whose training data are

@@ -11,9 +11,11 @@ from itertools import islice
 from pathlib import Path
 
 from umiak.errors import InputError
-from umiak.paddle_v1 import config, rules
+from umiak.paddle_v1 import config
 from umiak.paddle_v1.graph import Graph
 from umiak.paddle_v1.language import reading
+from umiak.paddle_v1.registration import register
+from umiak.paddle_v1.rules import selection
 from umiak.spec.settings import Settings
 
 TRAINS, BUILDS, REFUSED, WANTS_FILES = "trains", "builds", "refused", "wants files"
@@ -49,9 +51,9 @@ def _built(path: Path, settings: Settings) -> Graph:
     from umiak.paddle_v1.network.model import V1Model
 
     graph = reading.load(path, config.injected(settings), settings.paddle_version, check_data=False)
-    graph, _ = rules.adapted(graph, local=True)
-    rules.optimizers(graph)
-    rules.average(graph)
+    graph, _ = selection.adapted(graph, local=True)
+    selection.optimizers(graph)
+    selection.average(graph)
     metrics(graph)
     V1Model(graph)
     return graph
@@ -84,6 +86,7 @@ def _is_missing(error: BaseException) -> bool:
 
 def main(argv: list[str]) -> None:
     path, version, batches, result = argv
+    register()
     Path(result).write_text(json.dumps(asdict(attempt(Path(path), version, int(batches)))))
 
 

@@ -168,7 +168,7 @@ def _server_beside(settings: Settings) -> Iterator[None]:
     with _secured(settings, addresses, secret) as settings:
         options = roles.server_options(settings, addresses, secret)
         with subprocess.Popen(
-            [sys.executable, "-m", "umiak.pserver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "umiak.worker.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as server:
             assert server.stdin is not None and server.stdout is not None
             # Closing its input, as the end of this process does, ends it.

@@ -1,6 +1,6 @@
 """The arithmetic of PaddlePaddle v1's update rules, compiled: for dense blocks, and for rows of tables with their catch-up.
 
-Beside kernels.py and like it: float32 slices, a small vector of settings (filled by optimizers_v1.py), the same inputs give
+Like umiak/pserver/kernels.py: float32 slices, a small vector of settings (filled by formulas.py), the same inputs give
 the same bytes. A table's row is its values, the rule's slots of state, and last the number of the step that touched it.
 """
 

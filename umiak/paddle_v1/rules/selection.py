@@ -7,10 +7,7 @@ import dataclasses
 from umiak.errors import InputError
 from umiak.paddle_v1.graph import Graph, Parameter, Training
 from umiak.paddle_v1.graph import Schedule as V1Schedule
-from umiak.spec import optim
-from umiak.spec.average import Average
-from umiak.spec.optim import ParamOptions
-from umiak.spec.optim_v1 import (
+from umiak.paddle_v1.rules.settings import (
     V1,
     V1AdaDelta,
     V1AdaGrad,
@@ -20,6 +17,9 @@ from umiak.spec.optim_v1 import (
     V1Momentum,
     V1RMSProp,
 )
+from umiak.spec import optim
+from umiak.spec.average import Average
+from umiak.spec.optim import ParamOptions
 
 _RULES: dict[str, type[V1]] = {
     "momentum": V1Momentum,

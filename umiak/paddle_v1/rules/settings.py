@@ -1,8 +1,8 @@
-"""The update rules of PaddlePaddle v1, as settings. The arithmetic is umiak/pserver/kernels_v1.py.
+"""The update rules of PaddlePaddle v1, as settings. The arithmetic is formulas.py and kernels.py.
 
-They differ from the rules of optim.py in more than defaults: the gradient they see is a sum, `l2` acts in the step and not
-in the accumulators, and what the original left out silently (schedules and L2 in Adam, for one) is left out here too. A
-config is never written with these; umiak/paddle_v1 makes them.
+They differ from the rules of umiak/spec/optim.py in more than defaults: the gradient they see is a sum, `l2` acts in the
+step and not in the accumulators, and what the original left out silently (schedules and L2 in Adam, for one) is left out here
+too. A config is never written with these; selection.py makes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from umiak.errors import InputError
-from umiak.spec.optim import Optimizer, Schedule, register
+from umiak.spec.optim import Optimizer, Schedule
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class V1(Optimizer):
 
     momentum: float = field(default=0.0, kw_only=True)
 
+    COUNTS_ITSELF = False
     SCHEDULED = True
     """Whether the rule looks at the schedule."""
     SPARSE = True
@@ -84,4 +85,6 @@ class V1Adamax(V1):
     SCHEDULED = SPARSE = STEP_DECAYS = False
 
 
-register(V1Momentum, V1AdaGrad, V1AdaDelta, V1RMSProp, V1DecayedAdaGrad, V1Adam, V1Adamax)
+KINDS: dict[str, type[V1]] = {
+    kind.__name__: kind for kind in (V1Momentum, V1AdaGrad, V1AdaDelta, V1RMSProp, V1DecayedAdaGrad, V1Adam, V1Adamax)
+}
