@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import platform
+import shutil
 import sys
 import tarfile
 import threading
@@ -14,6 +16,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numba
 import pytest
 
 from tests.oci_registry import Registry, publish, serving
@@ -100,8 +103,11 @@ def pushed(there: Registry, version: str = "1") -> tuple[dict[str, bytes], dict[
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "arm64"])
-def test_an_image_for_the_nodes_platform_is_pushed(index: str, there: Registry, architecture: str) -> None:
+def test_an_image_for_the_nodes_platform_is_pushed(
+    index: str, there: Registry, architecture: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert push(there, "--platform", f"linux/{architecture}") == 0
+    assert f"no compiled kernels in the image: they need Linux on {architecture}" in capsys.readouterr().out
     files, config, _ = pushed(there)
     site = f"opt/umiak/lib/python3.{MINOR}/site-packages"
     assert files[f"{site}/native/data.txt"].decode() == f"py3-none-{TAGS[architecture]}"
@@ -234,3 +240,37 @@ def test_torch_of_an_index_with_cpu_builds_is_taken_only_with_the_hash_that_was_
         assert "ash mismatch" in capsys.readouterr().err
     else:
         assert pushed(there)[0][f"opt/umiak/lib/python3.{MINOR}/site-packages/torch/__init__.py"] == b"CPU = True\n"
+
+
+KERNEL = """import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def bits(values):
+    return values.view(np.uint32)[0]
+
+
+def main():
+    bits(np.zeros(4, np.float32))
+"""
+
+
+def test_kernels_compiled_in_two_directories_are_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view may raise an exception of numba's, which names the file that raises it."""
+    monkeypatch.setattr(kernels, "WARM", ("umiak.sample:main",))
+    target = packages.Target(kernels._MACHINES[platform.machine()], MINOR)
+    found = []
+    for place in (tmp_path / "one", tmp_path / "a" / "longer" / "one"):
+        code, cache, site = place / "code", place / "numba", place / "packages"
+        shutil.copytree(runtime.PACKAGE, code / "umiak", ignore=shutil.ignore_patterns("__pycache__"))
+        (code / "umiak" / "sample.py").write_text(KERNEL)
+        cache.mkdir()
+        site.symlink_to(Path(numba.__file__).parents[1])
+        entries = kernels.compiled(target, site, code, cache)
+        found.append({entry.name: entry.source.read_bytes() for entry in entries if isinstance(entry.source, Path)})
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
+    assert f"/{target.site}/numba/".encode() in b"".join(found[0].values())

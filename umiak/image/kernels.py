@@ -8,12 +8,15 @@ compiles, with the image's own packages.
 from __future__ import annotations
 
 import hashlib
+import importlib
+import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from umiak.errors import UmiakError
 from umiak.image.layers import MOMENT, Entry
@@ -23,6 +26,8 @@ CODE, CACHE = "opt/umiak/code", "opt/umiak/warm/numba"
 # What every node of EC2 in use has: Haswell and Zen or newer, Graviton 2 or newer. Fixed, because numba takes compiled code
 # only if it was made for the same kind of CPU.
 CPUS = {"amd64": "x86-64-v3", "arm64": "neoverse-n1"}
+# What calls every kernel once: module and function.
+WARM = ("umiak.pserver.warm:main", "umiak.paddle_v1.warm:main", "umiak.worker.forked:warm_up")
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -41,9 +46,10 @@ def compiled(target: Target, packages: Path, code: Path, work: Path) -> Iterator
     for path in code.rglob("*.py"):
         os.utime(path, (MOMENT, MOMENT))
     own = {"PYTHONPATH": os.pathsep.join((str(packages), str(code))), "NUMBA_CACHE_DIR": str(work)}
-    # -S: nothing but those packages. A fixed hash seed and no annotations: the same code gives the same bytes.
+    places = {str(packages): f"/{target.site}", str(code): f"/{CODE}"}
+    # -S: nothing but those packages. A fixed hash seed, no annotations and the image's paths: the same code gives the same bytes.
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "umiak.image.kernels"],
+        [sys.executable, "-S", "-m", "umiak.image.kernels", json.dumps(places), *WARM],
         env={**os.environ, **own, **environment(target.architecture), "PYTHONHASHSEED": "0"},
         cwd=work,
         stderr=subprocess.PIPE,
@@ -63,19 +69,33 @@ def _name(directory: str) -> str:
     return f"{Path(directory).name}_{hashlib.sha1(directory.encode()).hexdigest()}"
 
 
-def _compile() -> None:
+def _compile(places: dict[str, str], warm: Sequence[str]) -> None:
+    """Call the functions that call every kernel. `places` says where directories of this machine are in the image."""
     from numba.core.annotations.type_annotations import TypeAnnotation
+    from numba.core.callconv import CPUCallConv
 
     # For people who inspect types; it holds paths and addresses of this process.
     TypeAnnotation.__str__ = lambda self: ""
-    from umiak.paddle_v1 import warm as layers
-    from umiak.pserver import warm as server
-    from umiak.worker.forked import warm_up
+    build = CPUCallConv.build_excinfo_struct
 
-    server.main()
-    layers.main()
-    warm_up()
+    def in_the_image(self: Any, *args: Any) -> Any:
+        """An exception that compiled code may raise carries the file that raises it."""
+        kind, arguments, location = build(self, *args)
+        return kind, arguments, location and (location[0], moved(location[1], places), location[2])
+
+    CPUCallConv.build_excinfo_struct = in_the_image
+    for each in warm:
+        module, _, function = each.partition(":")
+        getattr(importlib.import_module(module), function)()
+
+
+def moved(path: str, places: Mapping[str, str]) -> str:
+    """A path below one of these directories, as it is in the image."""
+    for here, there in places.items():
+        if path.startswith(f"{here}/"):
+            return there + path.removeprefix(here)
+    return path
 
 
 if __name__ == "__main__":
-    _compile()
+    _compile(json.loads(sys.argv[1]), sys.argv[2:])

@@ -50,6 +50,11 @@ def build(base: Base, target: Target, torch: Torch, store: Store, say: Say) -> l
                     entries += kernels.compiled(target, installed.directory(), directory, cache)
                 return [store.write(entries, "umiak")]
 
+        if not kernels.is_possible(target):
+            say(
+                f"no compiled kernels in the image: they need Linux on {target.architecture} with Python 3.{target.minor}; "
+                "a worker starts about 20 s later"
+            )
         return [*store.layers(large, libraries), *store.layers(thin, code)]
 
 
