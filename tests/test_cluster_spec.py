@@ -68,7 +68,7 @@ def test_written_file_has_every_field_with_a_comment_above_it() -> None:
 
     check(spec())
     assert max(map(len, lines)) <= 105
-    assert yaml.safe_load(text(spec()))["kubernetes"]["version"] == "1.35"
+    assert yaml.safe_load(text(spec()))["kubernetes"]["version"] == "1.37"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_mistake_in_the_file_is_named_with_its_line(content: str, wanted: str) -
             "the key is in us-east-1; it must be in us-west-2",
         ),
         ("kubernetes", '{version: "1.30"}', 'must be "1.35" or newer'),
-        ("kubernetes", "{version: latest}", 'must look like "1.35"'),
+        ("kubernetes", "{version: latest}", 'must look like "1.37"'),
         ("kubernetes", "{api_cidrs: [203.0.113.7/24]}", "has host bits set"),
         ("kubernetes", "{admin_arn: arn:aws:sts::123456789012:assumed-role/Admin/me}", "the role's own ARN"),
         ("nodes", "{count: -1}", "must be 0 to 450"),

@@ -20,8 +20,8 @@ from tests.fake_aws.people import ACCOUNT
 
 # Version → (status, end of standard support), as DescribeClusterVersions tells it.
 VERSIONS = {
-    "1.37": ("STANDARD_SUPPORT", datetime(2028, 1, 20)),
-    "1.36": ("STANDARD_SUPPORT", datetime(2027, 9, 20)),
+    "1.37": ("STANDARD_SUPPORT", datetime(2027, 12, 2)),
+    "1.36": ("STANDARD_SUPPORT", datetime(2027, 8, 2)),
     "1.35": ("STANDARD_SUPPORT", datetime(2027, 3, 27)),
     "1.33": ("EXTENDED_SUPPORT", datetime(2026, 7, 29)),
 }

@@ -33,7 +33,7 @@ def _matching(pattern: str, advice: str) -> Check:
 
 def _kubernetes_version(value: str) -> str | None:
     if not re.fullmatch(r"\d+\.\d+", value):
-        return f'must look like "1.35", not {value!r}'
+        return f'must look like "1.37", not {value!r}'
     oldest = ".".join(map(str, OLDEST_KUBERNETES))
     if tuple(map(int, value.split("."))) < OLDEST_KUBERNETES:
         return f'must be "{oldest}" or newer, not {value!r}'
@@ -133,7 +133,7 @@ def ec2_service(region: str) -> str:
 @dataclass(frozen=True)
 class Kubernetes:
     version: str = field(
-        default="1.35", metadata=about('EKS version, in quotes; "1.35" is the oldest.', _kubernetes_version)
+        default="1.37", metadata=about('EKS version, in quotes; "1.35" is the oldest.', _kubernetes_version)
     )
     api_cidrs: tuple[str, ...] = field(
         default=(),
