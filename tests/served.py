@@ -36,7 +36,7 @@ class Echo:
         self.admitted.append(member)
 
     def frame(self, peer: Peer, frame: Frame) -> None:
-        self.server.send(peer, Kind.NOTE, {}, [frame.body.copy()])
+        self.server.send(peer, Kind.CONTROL, {}, [frame.body.copy()])
 
     def lost(self, peer: Peer, reason: str) -> None:
         logging.getLogger("umiak.wire").info("lost %s: %s", peer, reason)
@@ -62,7 +62,7 @@ class Served:
     def still_serves(self, tls: ssl.SSLContext | None = None) -> None:
         """The whole point: a member gets in and is answered. (With an Echo behind the door.)"""
         channel = self.join(tls=tls)
-        channel.send(Kind.NOTE, {}, [b"are you there"])
+        channel.send(Kind.CONTROL, {}, [b"are you there"])
         assert channel.receive().body.tobytes() == b"are you there"
         channel.close()
 

@@ -17,6 +17,7 @@ from tests.trainers import server, train
 from umiak import files
 from umiak.data.columns import Columns
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
+from umiak.messages.events import Alive, Event, Start
 from umiak.rundir import checkpoint, prepare, reader
 from umiak.rundir.checkpoint import MANIFEST, directory_for
 from umiak.spec.load import Loaded
@@ -253,13 +254,13 @@ def test_a_trainer_that_was_told_another_checkpoint_than_the_servers_does_not_tr
 def test_a_trainer_says_its_round_before_the_first_one(tmp_path: Path) -> None:
     """A failure in the very first round then has a round to be counted by."""
     told = train(JOB, tmp_path)
-    assert told[0]["event"] == "start" and told[0]["round"] == 0
+    assert isinstance(told[0], Start) and told[0].round == 0
     found = checkpoint.select(tmp_path)
-    events: list[dict[str, object]] = []
+    events: list[Event] = []
     again = Assignment(out=tmp_path, checkpoint=found, first=False)
     settings = Settings(num_passes=2, dot_period=0, save_dir=tmp_path)
     run(Loaded(JOB), settings, again, events.append, lambda: False)
-    assert events[0] == {"event": "alive", "round": 6}
+    assert events[0] == Alive(6)
 
 
 def test_what_is_deleted_is_decided_first_and_said_before_and_after(

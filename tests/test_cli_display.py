@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,36 +13,43 @@ from rich.console import Console
 from umiak.cli import display as screen
 from umiak.cli.progress import Progress, duration, number, spark
 from umiak.evaluation import curves
+from umiak.messages.events import (
+    Baseline,
+    Checkpoint,
+    Done,
+    Event,
+    Notice,
+    Pass,
+    Phase,
+    Restart,
+    Round,
+    Start,
+    encode_line,
+)
 
-BASELINE = {"name": "user+item mean", "metric": "rmse", "value": 0.9423}
+BASELINE = Baseline("user+item mean", "rmse", 0.9423)
 
 
-def job(passes: int = 3, batches: int = 4) -> list[dict[str, Any]]:
+def job(passes: int = 3, batches: int = 4) -> list[Event]:
     """What a job reports that loses a worker in its second pass."""
-    start = {"event": "start", "workers": 3, "services": 3, "parameters": 3812345, "tables": 6, "out": "out/demo"}
-    events: list[dict[str, Any]] = [start]
-    events += [{"event": "phase", "worker": worker, "phase": "training"} for worker in range(3)]
+    events: list[Event] = [Start(workers=3, services=3, parameters=3812345, tables=6, out="out/demo", round=0)]
+    events += [Phase(worker, "training") for worker in range(3)]
     for p in range(passes):
         for b in range(1, batches + 1):
             r = p * batches + b
-            events.append(
-                {"event": "round", "pass": p, "batch": b, "batches": batches, "round": r, "samples": b * 1600}
-                | {"samples_per_s": 23456.7, "cost": 3 + 2 / r}
-            )
+            events.append(Round(p, b, r, cost=3 + 2 / r, samples_per_s=23456.7))
         if p == 1:
-            events.append({"event": "phase", "worker": 1, "phase": "lost"})
-            events.append({"event": "restart", "generation": 2, "worker": 1, "cause": "trainer of worker 1: killed"})
+            events.append(Phase(1, "lost"))
+            events.append(Restart(2, 1, "trainer of worker 1: killed"))
         train = {"cost": 3 + 2 / (p + 1), "rmse": 0.9 + 0.2 / (p + 1)}
         test = {"cost": 3.1 + 2 / (p + 1), "rmse": 0.92 + 0.2 / (p + 1) if p < 2 else 0.93}
-        end = {"event": "pass", "pass": p, "round": (p + 1) * batches, "seconds": 3.7, "train": train, "test": test}
-        events.append(end)
-        events.append({"event": "checkpoint", "path": f"out/demo/checkpoint-{p}", "round": (p + 1) * batches})
-    events.append({"event": "note", "text": "a [note] for the reader"})
-    done = {"event": "done", "seconds": 75.2, "snapshot": "out/demo/pass-00002", "plot": "out/demo/curves.png"}
-    return [*events, {**done, "passes": [], "baseline": BASELINE}]
+        events.append(Pass(p, (p + 1) * batches, 1600, train, test, seconds=3.7))
+        events.append(Checkpoint(f"out/demo/checkpoint-{p}", (p + 1) * batches))
+    events.append(Notice("a [note] for the reader"))
+    return [*events, Done(75.2, "out/demo/pass-00002", "out/demo/curves.png", (), BASELINE)]
 
 
-def shown(events: list[dict[str, Any]], terminal: bool, width: int = 100) -> str:
+def shown(events: list[Event], terminal: bool, width: int = 100) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=40, force_terminal=terminal, highlight=False, _environ={})
     with screen.display(console) as show:
@@ -56,9 +62,9 @@ def test_a_log_gets_one_line_per_event_that_matters(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(screen, "PLAIN_SECONDS", 0.0)
     lines = shown(job(), terminal=False).splitlines()
     assert lines[0] == "3 workers, 3 services, 3,812,345 parameters, 6 tables; output in out/demo"
-    assert lines[1] == "pass 0  batch 1/4  23,457 samples/s  cost 5.0000"
+    assert lines[1] == "pass 0  batch 1  23,457 samples/s  cost 5.0000"
     assert "pass 0 done in 3.7 s  train cost 5.0000 rmse 1.1000  test cost 5.1000 rmse 1.1200" in lines
-    assert "trainer of worker 1: killed; going on as generation 2" in lines
+    assert "trainer of worker 1: killed; continuing as generation 2" in lines
     assert "a [note] for the reader" in lines
     assert "\x1b" not in "".join(lines)
 
@@ -77,13 +83,13 @@ def test_the_summary_holds_every_pass_beside_the_baseline_and_where_things_are(t
 
 
 def test_long_paths_stay_in_one_piece_for_copying() -> None:
-    done = job()[-1] | {"snapshot": "/a/" + "long/" * 30 + "pass-00009"}
-    assert done["snapshot"] in shown([*job()[:-1], done], terminal=True, width=60)
+    path = "/a/" + "long/" * 30 + "pass-00009"
+    assert path in shown([*job()[:-1], Done(1.0, path, "", (), None)], terminal=True, width=60)
 
 
 def test_notes_and_restarts_stay_on_a_terminal() -> None:
-    text = shown([event for event in job() if event["event"] != "done"], terminal=True)
-    assert text.count("going on as generation 2") == 1
+    text = shown(job()[:-1], terminal=True)
+    assert text.count("continuing as generation 2") == 1
     assert "a [note] for the reader" in text
 
 
@@ -92,8 +98,7 @@ def test_notes_and_restarts_stay_on_a_terminal() -> None:
 def test_the_live_picture_fits_the_terminal(width: int, workers: int) -> None:
     progress = Progress()
     events = job(passes=30)
-    events[0]["workers"] = workers
-    for event in events[:-6]:
+    for event in [replace(events[0], workers=workers), *events[1:-6]]:
         progress.apply(event)
     console = Console(file=io.StringIO(), width=width, height=40, force_terminal=True, record=True, _environ={})
     console.print(screen.picture(progress))
@@ -117,22 +122,22 @@ def test_a_job_that_fails_leaves_the_terminal_usable_and_shows_what_it_reached()
 
 
 def test_the_best_pass_of_an_auc_is_the_highest() -> None:
-    progress = Progress(baseline={"name": "guessing", "metric": "auc", "value": 0.5})
+    progress = Progress(baseline=Baseline("guessing", "auc", 0.5))
     for p, auc in enumerate((0.6, 0.8, 0.7)):
-        progress.apply({"event": "pass", "pass": p, "seconds": 1, "train": {"cost": 1.0}, "test": {"auc": auc}})
+        progress.apply(Pass(p, p, 1, {"cost": 1.0}, {"auc": auc}))
     assert progress.best() == (1, 0.8)
 
 
 def test_a_resumed_run_shows_its_earlier_passes_too() -> None:
     events = job()
-    passes = [event for event in events if event["event"] == "pass"]
-    text = shown([events[0], passes[-1], {**events[-1], "passes": passes}], terminal=False)
+    passes = tuple(event for event in events if isinstance(event, Pass))
+    text = shown([events[0], passes[-1], replace(events[-1], passes=passes)], terminal=False)
     assert all(value in text for value in ("1.1200", "1.0200", "0.9300"))
 
 
 def test_workers_that_were_there_before_the_model_was_known_keep_their_phase() -> None:
     progress = Progress()
-    progress.apply({"event": "phase", "worker": 0, "phase": "training"})
+    progress.apply(Phase(0, "training"))
     progress.apply(job()[0])
     assert progress.phases == {0: "training", 1: "starting", 2: "starting"}
 
@@ -140,22 +145,22 @@ def test_workers_that_were_there_before_the_model_was_known_keep_their_phase() -
 def test_the_length_of_a_pass_is_known_from_the_one_before() -> None:
     progress, lengths = Progress(), []
     for event in job(batches=4):
-        progress.apply({name: value for name, value in event.items() if name != "batches"})
-        if event["event"] == "round" and event["batch"] == 1:
+        progress.apply(event)
+        if isinstance(event, Round) and event.batch == 1:
             lengths.append(progress.batches())
     assert lengths == [None, 4, 4]
 
 
 def test_one_of_a_thing_is_not_many() -> None:
-    start = {**job()[0], "workers": 1, "services": 1, "parameters": 1, "tables": 0}
+    start = replace(job()[0], workers=1, services=1, parameters=1, tables=0)
     assert screen.line(start) == "1 worker, 1 service, 1 parameter; output in out/demo"
 
 
 def test_a_restart_that_repeats_a_pass_counts_it_once() -> None:
     progress = Progress()
     for cost in (2.0, 1.0):
-        progress.apply({"event": "pass", "pass": 0, "seconds": 1, "train": {"cost": cost}, "test": None})
-    assert [event["train"]["cost"] for event in progress.passes.values()] == [1.0]
+        progress.apply(Pass(0, 1, 1, {"cost": cost}, None))
+    assert [event.train["cost"] for event in progress.passes.values()] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +179,7 @@ def test_times_and_curves_in_words() -> None:
 
 def test_curves_are_drawn_from_a_log_that_ends_in_half_a_line(tmp_path: Path) -> None:
     log = tmp_path / "metrics.jsonl"
-    log.write_text("".join(json.dumps(event) + "\n" for event in job()) + '{"event": "ro')
+    log.write_bytes(b"".join(map(encode_line, job())) + b'{"event": "ro')
     curves.draw(log, tmp_path / "curves.png")
     header = (tmp_path / "curves.png").read_bytes()[:24]
     assert header.startswith(b"\x89PNG")
@@ -182,6 +187,6 @@ def test_curves_are_drawn_from_a_log_that_ends_in_half_a_line(tmp_path: Path) ->
 
 
 def test_no_pass_no_picture(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text(json.dumps(job()[4]) + "\n")
+    (tmp_path / "metrics.jsonl").write_bytes(encode_line(job()[4]))
     curves.draw(tmp_path / "metrics.jsonl", tmp_path / "curves.png")
     assert not (tmp_path / "curves.png").exists()

@@ -11,8 +11,10 @@ import pytest
 
 from umiak.contract import environment, flags, lines, ports, reasons
 from umiak.contract.environment import Environment, Identity
+from umiak.contract.lines import Told
 from umiak.contract.termination import Termination
 from umiak.errors import InputError
+from umiak.messages.events import Checkpoint, Phase, Round
 
 DOCS = (Path(__file__).parents[1] / "docs" / "pod-contract.md").read_text()
 FEWEST = Environment("movies", 2, "/volume/movies/output", "config.py")
@@ -100,9 +102,9 @@ def test_what_is_no_termination_message_is_not_taken_for_one(text: str) -> None:
 
 
 def test_an_event_survives_the_way_to_the_client() -> None:
-    line = lines.write_event({"event": "round", "cost": 0.5}, NOON)
-    assert line == '@umiak {"event": "round", "cost": 0.5, "time": "2026-11-18T12:00:00.123Z"}\n'
-    assert lines.read_event(line) == {"event": "round", "cost": 0.5, "time": "2026-11-18T12:00:00.123Z"}
+    line = lines.write_event(Checkpoint("c", 5), NOON)
+    assert line == '@umiak {"event": "checkpoint", "path": "c", "round": 5, "time": "2026-11-18T12:00:00.123Z"}\n'
+    assert lines.read_event(line) == Told(Checkpoint("c", 5), "2026-11-18T12:00:00.123Z")
 
 
 def test_the_docs_list_every_variable_and_no_other_with_its_default() -> None:
@@ -179,5 +181,5 @@ def test_an_old_client_finds_all_it_knows_in_a_message_of_today() -> None:
 
 
 def test_lines_of_an_old_image_are_events() -> None:
-    read = [event["event"] for line in OLD_LINES if (event := lines.read_event(line)) is not None]
-    assert read == ["phase", "round", "checkpoint"]
+    read = [type(told.event) for line in OLD_LINES if (told := lines.read_event(line)) is not None]
+    assert read == [Phase, Round, Checkpoint]

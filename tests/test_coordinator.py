@@ -13,13 +13,16 @@ import pytest
 
 from umiak.errors import InputError, ReplacedError, RetryError, StorageError, UmiakError
 from umiak.launch.directory import LocalDirectory
+from umiak.messages.control import Finish, Leaving, StartTrainer
+from umiak.messages.events import Alive, Event, Restart, Round
+from umiak.messages.failure import Failure
 from umiak.rundir import generations
 from umiak.rundir.places import Places
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
 from umiak.worker.child import Report, TrainerChild
 from umiak.worker.coordinator import Coordinator
-from umiak.worker.failures import Failure, History
+from umiak.worker.failures import History
 from umiak.worker.link import Dismissed, join
 from umiak.worker.roster import Rules
 from umiak.worker.supervisor import Supervisor, WorkerPlan
@@ -60,8 +63,8 @@ class Together:
 
     def __init__(self, directory: Path, workers: int, work: Work, rules: Rules, places: Places | None = None) -> None:
         self.directory, self.work = directory, work
-        self.events: list[dict[str, Any]] = []
-        self.ends: dict[str, dict[str, Any] | UmiakError] = {}
+        self.events: list[Event] = []
+        self.ends: dict[str, Finish | UmiakError] = {}
         self.run_directory = HangingDirectory(directory / "out")
         self.coordinator = Coordinator(
             "job", [True] * workers, self.run_directory, self.events.append, rules, places=places
@@ -100,13 +103,13 @@ class Together:
             incarnation=name,
         )
 
-        def start(note: dict[str, Any], close: list[int]) -> TrainerChild:
+        def start(order: StartTrainer, replaces: bool, close: list[int]) -> TrainerChild:
             return TrainerChild(lambda report, stop, _: self.work(index, report, stop), directory / "train.log", close)
 
         def attend(supervisor: Supervisor) -> None:
             if name in self.leaving:
                 self.leaving.discard(name)
-                supervisor.say({"type": "leaving"})
+                supervisor.say(Leaving())
 
         try:
             self.ends[name] = Supervisor(plan, start, join(plan, None, 10)).run(attend)
@@ -121,7 +124,7 @@ class Together:
             self.coordinator.tick()
 
     def trains(self) -> bool:
-        return self.coordinator.running and any(event["event"] == "round" for event in self.events)
+        return self.coordinator.running and any(isinstance(event, Round) for event in self.events)
 
     def close(self) -> None:
         self.server.close()
@@ -153,7 +156,7 @@ def rounds(index: int, report: Report, stop: Stop) -> None:
     number = 0
     while not stop():
         number += 1
-        report({"event": "round", "round": number})
+        report(Round(0, number, number, 0.0, 0.0))
         time.sleep(0.05)
     raise RetryError("stopped with a checkpoint")
 
@@ -183,7 +186,7 @@ def test_one_that_leaves_is_let_go_after_the_stop_and_the_others_begin_again_wit
     job.leaving.add("1")
     job.until(lambda: "1" in job.ends)
     end = job.ends["1"]
-    assert isinstance(end, dict) and end["code"] == 75 and "stopped with a checkpoint" in end["message"]
+    assert isinstance(end, Finish) and end.code == 75 and "stopped with a checkpoint" in end.message
     assert job.coordinator.result is None and set(job.ends) == {"1"}
     job.events.clear()
     job.add(1, "successor")
@@ -220,7 +223,7 @@ def test_of_two_with_one_place_the_newer_stays_and_the_older_is_told(together: S
 
 def test_without_a_round_everybody_writes_its_stacks_and_the_job_ends(together: Start, tmp_path: Path) -> None:
     def hangs(index: int, report: Report, stop: Stop) -> None:
-        report({"event": "alive"})
+        report(Alive())
         time.sleep(600)
 
     job = together(2, hangs, Rules(3, wait_seconds=5, stall_ends=True))
@@ -241,8 +244,8 @@ def test_a_failure_that_repeats_is_told_to_all_with_its_last_lines(together: Sta
     job = together(2, fails, Rules(10))
     job.until(lambda: len(job.ends) == 2)
     for end in job.ends.values():
-        assert isinstance(end, dict) and end["code"] == 1 and "it failed 3 times" in end["message"]
-        assert end["cause"]["worker"] == 1 and "column 7 is empty" in end["cause"]["log"]
+        assert isinstance(end, Finish) and end.code == 1 and "it failed 3 times" in end.message
+        assert end.cause is not None and end.cause.worker == 1 and "column 7 is empty" in end.cause.log
     assert job.coordinator.restarts == 2
 
 
@@ -266,7 +269,7 @@ def test_one_that_was_replaced_cannot_come_back_and_its_successor_stays(together
     job.until(lambda: "1" in job.ends)
     end = job.ends["1"]
     assert isinstance(end, ReplacedError) and end.exit_code == 75
-    assert not [event for event in job.events if event["event"] == "restart"], "its successor was evicted"
+    assert not [event for event in job.events if isinstance(event, Restart)], "its successor was evicted"
     job.coordinator.stop()
     job.until(lambda: len(job.ends) == 3)
 
@@ -292,12 +295,12 @@ def test_one_that_connects_again_has_its_place_still(together: Start) -> None:
     job.until(job.trains)
     job.events.clear()
     job.add(1, "1")
-    job.until(lambda: any(event["event"] == "restart" for event in job.events))
+    job.until(lambda: any(isinstance(event, Restart) for event in job.events))
     job.events.clear()
     job.until(job.trains)
     assert not job.coordinator.places.replaced
     job.coordinator.stop()
-    job.until(lambda: isinstance(job.ends.get("1"), dict) and "0" in job.ends)
+    job.until(lambda: isinstance(job.ends.get("1"), Finish) and "0" in job.ends)
 
 
 def test_while_the_volume_hangs_a_restart_waits_and_nobody_is_lost(

@@ -9,8 +9,10 @@ import pytest
 
 from tests import kube_objects as make
 from umiak.cli import job_text as display
+from umiak.contract.lines import Told
 from umiak.jobs import capacity, pods, status
 from umiak.jobs.diagnosis import Facts, Problem, problems
+from umiak.messages.events import Checkpoint, Phase, Round, Snapshot
 
 NOW = datetime(2026, 11, 16, 9, 20, tzinfo=UTC)
 
@@ -275,17 +277,16 @@ def test_pods_that_stopped_on_request_have_not_failed() -> None:
 
 
 def test_events_in_a_log_are_read_and_broken_ones_are_not() -> None:
-    lines = ['@umiak {"event": "round", "pass": 1}', "I1116 a line", "@umiak {broken", "@umiak []", '@umiak {"no": 1}']
-    assert list(status.said(lines)) == [{"event": "round", "pass": 1}]
+    whole = '@umiak {"event": "snapshot", "path": "pass-00001", "time": "2026-11-16T09:10:00.000Z", "new": 1}'
+    partial = '@umiak {"event": "round", "pass": 1}'
+    lines = [whole, partial, "I1116 a line", "@umiak {broken", "@umiak []", '@umiak {"no": 1}']
+    assert list(status.events_in(lines)) == [Told(Snapshot("pass-00001"), "2026-11-16T09:10:00.000Z")]
 
 
 def test_status_shows_pass_and_rate() -> None:
-    said = [
-        {"event": "phase", "worker": 1, "phase": "testing"},
-        {"event": "checkpoint", "round": 100, "path": "x"},
-        {"event": "round", "pass": 4, "batch": 10, "batches": 50, "samples_per_s": 9000.0, "cost": 0.5},
-    ]
-    shown = text(assembled(make.job(), make.running(0), make.running(1), make.running(2), said=said))
-    assert "pass 4  batch 10/50  9,000 samples/s  cost 0.5000  checkpoint of round 100" in shown
+    events = [Phase(1, "testing"), Checkpoint("x", 100), Round(4, 10, 210, cost=0.5, samples_per_s=9000.0)]
+    told = [Told(event, "") for event in events]
+    shown = text(assembled(make.job(), make.running(0), make.running(1), make.running(2), told=told))
+    assert "pass 4  batch 10  9,000 samples/s  cost 0.5000  checkpoint of round 100" in shown
     assert "training  4     3,000" in shown
     assert "testing" in shown

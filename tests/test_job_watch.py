@@ -17,9 +17,11 @@ from tests.fake_aws import FakeAws
 from tests.recorded_kube import RecordedKube, recorded
 from umiak.cli import job_display
 from umiak.cli.job_prices import Prices
+from umiak.contract.lines import Told
 from umiak.jobs import pods, status, watch
 from umiak.kube import kubeconfig
 from umiak.kube.api import Api
+from umiak.messages.events import Round
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
 
@@ -65,13 +67,13 @@ def test_a_worker_costs_its_share_of_the_node_for_as_long_as_it_runs(tmp_path: P
 
 
 def test_the_picture_has_a_line_per_worker(tmp_path: Path) -> None:
-    said = [{"event": "round", "pass": 2, "batch": 5, "batches": 9, "samples_per_s": 3000.0, "cost": 0.7}]
+    told = [Told(Round(2, 5, 23, cost=0.7, samples_per_s=3000.0), "")]
     pending = make.waiting(2, "ErrImagePull", "not found")
     events = [make.event(pending, "Failed", "Failed to pull image")]
     with recorded() as kube:
         kube.put(make.node("n1"))
         meter = watch.Meter(api(kube, tmp_path), lambda node: Decimal("1000"))
-        text = shown(seen(make.running(0), make.running(1), pending, said=said, events=events), meter)
+        text = shown(seen(make.running(0), make.running(1), pending, told=told, events=events), meter)
     lines = {line.split()[0]: line for line in text.splitlines() if line[:1].isdigit()}
     assert lines["0"].split()[1:4] == ["training", "2", "1,000"]
     assert lines["0"].split()[4].startswith("$")

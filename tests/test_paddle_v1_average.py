@@ -16,7 +16,9 @@ from tests.processes import snapshot_bytes
 from tests.test_paddle_v1_engine_jobs import demo, loaded, zeros
 from tests.test_paddle_v1_language import graph
 from tests.trainers import BOTH, server, train
+from umiak.cli.progress import values_of
 from umiak.errors import InputError
+from umiak.messages.events import Event, Pass
 from umiak.paddle_v1.rules.settings import V1Momentum
 from umiak.pserver.average import Averaging
 from umiak.pserver.dense import DenseStore
@@ -154,8 +156,8 @@ def test_snapshots_hold_the_mean_and_training_does_not_see_it(demo: Path, tmp_pa
     assert costs(plain, "test") != costs(averaged, "test"), "tests did not see the mean"
 
 
-def costs(events: list[dict[str, Any]], part: str) -> list[float]:
-    return [event[part]["cost"] for event in events if event["event"] == "pass"]
+def costs(events: list[Event], part: str) -> list[float]:
+    return [values_of(event, part)["cost"] for event in events if isinstance(event, Pass)]
 
 
 def test_resuming_changes_no_byte_of_a_mean(demo: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests import v1demo
 from tests.processes import alive, descendants, kill_tree, snapshot_bytes, start, umiak
 from tests.trainers import BOTH, server, train
 from umiak.errors import InputError
+from umiak.messages.events import Pass
 from umiak.paddle_v1.rules.settings import V1Adam
 from umiak.rundir.parameterfile import read_parameter, write_parameter
 from umiak.spec.load import Loaded, load, settled
@@ -101,7 +102,7 @@ def test_every_trainer_tests_on_the_whole_test_set(demo: Path, tmp_path: Path) -
         logger.setLevel(level)
     tested = [line for line in lines if line.startswith(f" Test samples={v1demo.TEST} ")]
     assert len(tested) == 2 and len(set(tested)) == 1
-    cost = next(event for event in events if event["event"] == "pass")["test"]["cost"]
+    cost = next(event for event in events if isinstance(event, Pass)).test["cost"]
     assert f" cost={cost:g} " in tested[0]
 
 
@@ -110,7 +111,7 @@ def test_own_data_are_read_whole_by_each_trainer(demo: Path, tmp_path: Path) -> 
     with server(2) as on:
         for own in (False, True):
             events = train(loaded(demo), tmp_path / str(own), on, own_data=own)
-            counts.append(next(event for event in events if event["event"] == "pass")["samples"])
+            counts.append(next(event for event in events if isinstance(event, Pass)).samples)
     assert counts == [v1demo.TRAIN, 2 * v1demo.TRAIN]
 
 

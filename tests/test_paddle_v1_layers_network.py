@@ -14,6 +14,7 @@ from tests.trainers import train
 from tests.v1_graphs import data, fc, graph, mixed, network, result, tensors
 from umiak.data.columns import Columns, Ragged
 from umiak.errors import InputError
+from umiak.messages.events import Pass
 from umiak.nn.sparse import sparse_tables
 from umiak.paddle_v1.graph import Graph, Layer, Normal, Projection, Uniform
 from umiak.paddle_v1.network.model import V1Model
@@ -164,7 +165,7 @@ def test_a_network_trains_on_the_engine(tmp_path: Path) -> None:
         optimizer=Adam(lr=0.02),
         batch_size=20,
     )
-    passes = [event for event in train(config, tmp_path / "out", num_passes=4) if event["event"] == "pass"]
-    assert passes[-1]["test"]["cost"] < 0.2
+    passes = [event for event in train(config, tmp_path / "out", num_passes=4) if isinstance(event, Pass)]
+    assert passes[-1].test["cost"] < 0.2
     assert (tmp_path / "out" / "pass-00003" / "_text.w0").exists()
     assert (tmp_path / "out" / "pass-00003" / "_p.w0").stat().st_size == 16 + 4 * 16

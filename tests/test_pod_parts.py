@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from umiak.errors import InputError, ReplacedError, RetryError
+from umiak.messages.failure import Failure
 from umiak.pod import lead, report
 from umiak.pod import settings as pod_settings
 from umiak.pod.lead import Lead
@@ -204,7 +205,7 @@ def test_a_job_that_is_done_is_done_for_itself_only(tmp_path: Path) -> None:
 
 
 def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
-    failure = {"worker": 1, "role": "trainer", "round": 3, "time": 0.0, "log": 'a "quoted" ü line\n' * 400}
+    failure = Failure(1, "trainer", 1, "failed", 3, 'a "quoted" ü line\n' * 400, time=0.0)
     message = report.termination(PodEnd(1, "ß" * 3000, failure), 1)
     report.write_termination(tmp_path / "message", message)
     text = (tmp_path / "message").read_text()
@@ -213,7 +214,7 @@ def test_a_message_never_exceeds_what_kubernetes_keeps(tmp_path: Path) -> None:
 
 
 def test_who_only_failed_because_of_another_says_so() -> None:
-    failure = {"worker": 2, "role": "pserver", "round": 3, "time": 0.0, "log": "its last lines"}
+    failure = Failure(2, "pserver", 1, "failed", 3, "its last lines", time=0.0)
     other, own = (report.termination(PodEnd(1, "lost", failure), index) for index in (0, 2))
     assert not other.first and other.because_of == 2
     assert own.first and "because_of" not in own.to_json()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
+from umiak.messages.events import Pass, Round
 from umiak.trainer.records import Curves
 
 
@@ -30,14 +31,14 @@ def scalars(directory: Path) -> dict[tuple[str, int], float]:
     return found
 
 
-def round_event(number: int) -> dict[str, object]:
-    return {"event": "round", "pass": 0, "round": number, "cost": number / 2, "samples_per_s": 10.0}
+def round_event(number: int) -> Round:
+    return Round(0, number, number, cost=number / 2, samples_per_s=10.0)
 
 
 def test_curves_reach_both_files(tmp_path: Path) -> None:
     curves = Curves(tmp_path, 0)
     curves.write(round_event(1))
-    curves.write({"event": "pass", "pass": 0, "round": 2, "train": {"cost": 0.25}, "test": {"cost": 0.5, "rmse": 0.75}})
+    curves.write(Pass(0, 2, 8, {"cost": 0.25}, {"cost": 0.5, "rmse": 0.75}))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["event"] for line in lines] == ["round", "pass"]
     read = scalars(tmp_path / "tensorboard")

@@ -18,6 +18,7 @@ from tests.processes import TINY
 from tests.processes import umiak as umiak_command
 from tests.trainers import BOTH, Server, server, train
 from umiak.data import Columns, Shard, batch_provider
+from umiak.messages.events import Pass
 from umiak.pserver.rowinit import RowInit
 from umiak.rundir.parameterfile import read_parameter
 from umiak.spec.load import load as load_config
@@ -245,7 +246,7 @@ def test_a_trainer_out_of_data_takes_part_until_the_pass_ends(tmp_path: Path, th
             loss(net(batch), batch).backward()
             optimizer.step()
     assert_same(values(tmp_path), net)
-    assert [(e["round"], e["samples"]) for e in events if e["event"] == "pass"] == [(5, 56), (10, 112)]
+    assert [(e.round, e.samples) for e in events if isinstance(e, Pass)] == [(5, 56), (10, 112)]
 
 
 def test_init_from_goes_on_with_the_optimizers_state(tmp_path: Path, three: Server, two: Server) -> None:

@@ -86,7 +86,7 @@ def test_frames_sent_without_waiting_for_answers_are_all_answered_in_order(
         bodies = [np.random.default_rng(size).integers(0, 256, size, np.uint8) for size in sizes]
 
         for body in bodies:
-            channel.send(Kind.NOTE, {}, [body[: len(body) // 2], body[len(body) // 2 :]])
+            channel.send(Kind.CONTROL, {}, [body[: len(body) // 2], body[len(body) // 2 :]])
         for body in bodies:
             assert channel.receive().body.tobytes() == body.tobytes()
         channel.close()
@@ -249,7 +249,7 @@ def test_random_and_mutated_greetings_never_end_the_server(tmp_path: Path) -> No
 def test_what_a_member_sends_is_bounded_too() -> None:
     with served() as server:
         channel = server.join()
-        channel.sock.sendall(HEADER.pack(MAGIC, Kind.NOTE, 0, 0, 0, 1 << 40))
+        channel.sock.sendall(HEADER.pack(MAGIC, Kind.CONTROL, 0, 0, 0, 1 << 40))
         with pytest.raises(RetryError):
             channel.receive()
         assert "trainer 0 of job 'here'" in server.logged("bytes where at most")

@@ -25,13 +25,15 @@ from typing import Any
 
 import torch
 
+from umiak.messages.control import ServiceAddress
+from umiak.messages.events import Event
 from umiak.pserver import warm
 from umiak.pserver.process import ServerOptions
 from umiak.rundir import checkpoint, prepare
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer.run import Assignment, ServiceAddress, run
+from umiak.trainer.run import Assignment, run
 from umiak.worker.forked import warm_up
 
 MOST_SECONDS = 120
@@ -120,10 +122,10 @@ def load_kernels() -> None:
     warm_up()
 
 
-def train(config: Config | Loaded, out: Path | None, on: Server | None = None, **settings: Any) -> list[dict[str, Any]]:
+def train(config: Config | Loaded, out: Path | None, on: Server | None = None, **settings: Any) -> list[Event]:
     """Train to the end, alone or with all trainers of a server; what trainer 0 reported."""
     loaded = config if isinstance(config, Loaded) else Loaded(config)
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     chosen = replace(Settings(num_passes=1, dot_period=0), save_dir=out or Path("unused"), **settings)
 
     def trainer(index: int, count: int) -> None:

@@ -7,7 +7,6 @@ arguments are the flags of `umiak train` and `umiak trainer`, and are read by th
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import re
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak.errors import InputError, RetryError, UmiakError
+from umiak.messages.events import Done, Event, Failed, Notice, decode_lines, encode
 from umiak.spec.config import Config
 from umiak.spec.flags import parse
 from umiak.spec.settings import Settings
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from umiak.spec.load import Loaded
     from umiak.trainer.job import Job
 
-Event = dict[str, Any]
 OnEvent = Callable[[Event], None]
 TICK_SECONDS = 0.2
 
@@ -45,7 +44,7 @@ class Result:
 
     out: Path
     snapshot: Path
-    curves: list[Event]
+    curves: list[dict[str, Any]]
     config: Config | Path
 
     @cached_property
@@ -88,8 +87,10 @@ def train(
         settings = replace(settings, config=Path(config))
     with _shown(quiet) as show:
         done = _run_apart(settings, _pickled(config) if isinstance(config, Config) else None, show)
-    snapshot, curves = Path(done["snapshot"]), done["passes"]
-    return Result(settings.save_dir, snapshot, curves, config if isinstance(config, Config) else Path(config))
+    curves = [encode(each) for each in done.passes]
+    return Result(
+        settings.save_dir, Path(done.snapshot), curves, config if isinstance(config, Config) else Path(config)
+    )
 
 
 def load(snapshot: str | Path, config: Config | str | Path | None = None) -> Module:
@@ -202,7 +203,7 @@ def _shown(quiet: bool) -> Iterator[OnEvent]:
         yield show
 
 
-def _run_apart(settings: Settings, config: bytes | None, on_event: OnEvent) -> Event:
+def _run_apart(settings: Settings, config: bytes | None, on_event: OnEvent) -> Done:
     """Run a job through umiak/launch/__main__.py and pass its events on; the last one, which sums it up."""
     reading, writing = os.pipe()
     try:
@@ -214,24 +215,26 @@ def _run_apart(settings: Settings, config: bytes | None, on_event: OnEvent) -> E
         )
     finally:
         os.close(writing)
-    last: dict[str, Event] = {}
-    told = False
+    message, done, told = "", None, False
     with _forwarding_interrupts(process) as interrupted:
         _send(process, pickle.dumps({"settings": settings, "config": config, "path": sys.path}))
         for event in _events(reading):
             if interrupted.is_set() and not told:
                 told = True
-                on_event({"event": "note", "text": "stopping with a checkpoint; once more to end at once"})
+                on_event(Notice("stopping with a checkpoint; once more to end at once"))
+            if isinstance(event, Failed):
+                message = event.message
+            elif isinstance(event, Done):
+                done = event
             if event is not None:
-                last[event["event"]] = event
                 on_event(event)
         code = process.wait()
-    message = _in_python(last.get("failed", {}).get("message", f"the training process ended with exit code {code}"))
+    message = _in_python(message or f"the training process ended with exit code {code}")
     if interrupted.is_set():
         raise KeyboardInterrupt(message)
-    if code:
+    if code or done is None:
         raise {2: InputError, 75: RetryError}.get(code, UmiakError)(message)
-    return last["done"]
+    return done
 
 
 def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
@@ -252,8 +255,8 @@ def _events(descriptor: int) -> Iterator[Event | None]:
             data = os.read(descriptor, 1 << 16)
             if not data:
                 return
-            *lines, rest = (rest + data).split(b"\n")
-            yield from map(json.loads, lines)
+            lines, _, rest = (rest + data).rpartition(b"\n")
+            yield from decode_lines(lines)
     finally:
         os.close(descriptor)
 

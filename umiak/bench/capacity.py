@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from umiak.bench.driver import Say
 from umiak.bench.noise import Watch
 from umiak.errors import RetryError
+from umiak.messages.events import Checkpoint, Event, Restart
 from umiak.nn.sparse import SparseEmbedding
 from umiak.rundir import checkpoint
 from umiak.spec.config import Config, Shard
@@ -194,10 +195,10 @@ def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
     wrote: list[float] = []
     until = 0
 
-    def look(event: dict[str, Any]) -> None:
+    def look(event: Event) -> None:
         nonlocal told, until
         now = time.monotonic()
-        if event["event"] == "restart":
+        if isinstance(event, Restart):
             raise RetryError(f"the job restarted while its table was filled: {event}")
         if _available() < SPARE_BYTES:
             raise RetryError(f"memory ran out with {len(source.times())} rounds of the table done: give fewer --rows")
@@ -206,7 +207,7 @@ def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
         rounds = len(source.times())
         if not asked and any(each.round >= source.filling for each in checkpoint.stored(settings.save_dir)):
             asked.append(now)
-        if event["event"] == "checkpoint" and event["round"] >= source.filling and asked and not wrote:
+        if isinstance(event, Checkpoint) and event.round >= source.filling and asked and not wrote:
             wrote.append(now - asked[0])
             until = rounds + ROUNDS_AFTER
         if wrote and rounds >= until:
@@ -228,7 +229,7 @@ def _restore(settings: Settings, rows: int, say: Say) -> float:
     source = Filling(rows, settings.save_dir.parent, full=True)
     until = len(source.times()) + ROUNDS_AFTER
 
-    def look(event: dict[str, Any]) -> None:
+    def look(event: Event) -> None:
         if len(source.times()) >= until:
             raise _Enough
 

@@ -17,6 +17,7 @@ from umiak.bench import models
 from umiak.bench.meter import Meter
 from umiak.bench.run import Run, free_ports, in_processes
 from umiak.errors import UmiakError
+from umiak.messages.events import Event, Restart
 from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
 from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
@@ -90,10 +91,10 @@ def umiak_tls(run: Run) -> None:
 def job(run: Run, settings: Settings, make: Make) -> None:
     from umiak.launch import local
 
-    def look(event: dict[str, Any]) -> None:
+    def look(event: Event) -> None:
         if run.enough:
             raise _Enough
-        if event["event"] == "restart":
+        if isinstance(event, Restart):
             raise UmiakError(f"the job restarted during the measurement: {event}")
 
     with contextlib.suppress(_Enough):

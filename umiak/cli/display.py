@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,13 +15,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from umiak.cli.progress import Event, Progress, duration, number, spark
+from umiak.cli.progress import Progress, duration, number, spark, values_of
+from umiak.messages.events import Checkpoint, Event, Notice, Pass, Phase, Restart, Round, Start, Values
 
 LIVE_PASSES = 12
 FEW_WORKERS = 6
 PLAIN_SECONDS = 5.0
+COUNTED = ("worker", "service", "parameter", "table")
 # On a terminal these are written above the picture and stay when it is gone.
-LASTING = ("note", "restart")
+LASTING = (Notice, Restart)
 _COLOURS = {"starting": "yellow", "ready": "cyan", "training": "green", "testing": "blue", "lost": "red", "done": "dim"}
 
 
@@ -52,7 +53,7 @@ def _live(progress: Progress, console: Console) -> Iterator[Callable[[Event], No
     def show(event: Event) -> None:
         with lock:
             progress.apply(event)
-        if event["event"] in LASTING:
+        if isinstance(event, LASTING):
             console.print(line(event), style="yellow", markup=False)
 
     def draw() -> RenderableType:
@@ -72,7 +73,7 @@ class Plain:
 
     def __call__(self, event: Event) -> None:
         self.progress.apply(event)
-        if event["event"] == "round":
+        if isinstance(event, Round):
             if time.monotonic() - self._spoke < PLAIN_SECONDS:
                 return
             self._spoke = time.monotonic()
@@ -83,22 +84,23 @@ class Plain:
 
 def line(event: Event) -> str:
     """An event in one line of text; empty for those that say nothing new to a reader of a log."""
-    match event["event"]:
-        case "start":
-            return f"{_size(event)}; output in {event['out']}"
-        case "phase" if event["phase"] == "lost":
-            return f"worker {event['worker']} is lost"
-        case "round":
-            return f"pass {event['pass']}  {_rate(event)}"
-        case "pass":
-            done = f"pass {event['pass']} done in {duration(event['seconds'])}"
-            return "  ".join([done, *(_metrics(part, event[part]) for part in ("train", "test") if event.get(part))])
-        case "checkpoint":
-            return f"checkpoint of round {event['round']:,}: {event['path']}"
-        case "restart":
-            return f"{event['cause']}; going on as generation {event['generation']}"
-        case "note":
-            return str(event["text"])
+    match event:
+        case Start():
+            return f"{_size(event)}; output in {event.out}"
+        case Phase(phase="lost"):
+            return f"worker {event.worker} is lost"
+        case Round():
+            return f"pass {event.pass_id}  {_rate(event)}"
+        case Pass():
+            done = f"pass {event.pass_id} done in {duration(event.seconds)}"
+            parts = [(part, values) for part in ("train", "test") if (values := values_of(event, part))]
+            return "  ".join([done, *(_metrics(part, values) for part, values in parts)])
+        case Checkpoint():
+            return f"checkpoint of round {event.round:,}: {event.path}"
+        case Restart():
+            return f"{event.cause}; continuing as generation {event.generation}"
+        case Notice():
+            return event.text
     return ""
 
 
@@ -118,29 +120,26 @@ def results(progress: Progress) -> list[Text]:
     texts = []
     if progress.baseline and (best := progress.best()):
         base, (pass_id, value) = progress.baseline, best
-        text = Text.assemble(
-            "best pass ", (str(pass_id), "bold"), f": {base['metric']} ", (number(value), "bold green")
-        )
-        texts.append(text.append(f", baseline ({base['name']}) {number(base['value'])}"))
+        text = Text.assemble("best pass ", (str(pass_id), "bold"), f": {base.metric} ", (number(value), "bold green"))
+        texts.append(text.append(f", baseline ({base.name}) {number(base.value)}"))
     rows = [("restarts", str(len(progress.restarts)))] if progress.restarts else []
     if done := progress.done:
-        rows.append(("time", duration(done["seconds"])))
-        rows += [(name, str(done[name])) for name in ("snapshot", "plot") if done.get(name)]
+        rows.append(("time", duration(done.seconds)))
+        rows += [(name, path) for name, path in (("snapshot", done.snapshot), ("plot", done.plot)) if path]
     texts += [Text.assemble((f"{name:<9} ", "dim"), text) for name, text in rows]
     return [Text(" ") + text for text in texts]
 
 
-def _size(start: Event) -> str:
-    counts = [(start[f"{name}s"], name) for name in ("worker", "service", "parameter", "table")]
+def _size(start: Start) -> str:
+    counts = zip((start.workers, start.services, start.parameters, start.tables), COUNTED, strict=True)
     return ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts if count)
 
 
-def _rate(event: Event) -> str:
-    batches = f"/{event['batches']}" if event.get("batches") else ""
-    return f"batch {event['batch']}{batches}  {event['samples_per_s']:,.0f} samples/s  cost {number(event['cost'])}"
+def _rate(event: Round) -> str:
+    return f"batch {event.batch}  {event.samples_per_s:,.0f} samples/s  cost {number(event.cost)}"
 
 
-def _metrics(part: str, values: dict[str, float]) -> str:
+def _metrics(part: str, values: Values) -> str:
     return part + "".join(f" {name} {number(value)}" for name, value in values.items())
 
 
@@ -149,7 +148,7 @@ def _head(progress: Progress) -> Text:
     if not progress.start:
         return text.append(" is starting", style="dim")
     text.append(f"  {_size(progress.start)}")
-    return text.append(f"  → {progress.start['out']}", style="dim")
+    return text.append(f"  → {progress.start.out}", style="dim")
 
 
 def _workers(progress: Progress) -> Text:
@@ -164,24 +163,24 @@ def _workers(progress: Progress) -> Text:
     if progress.restarts:
         text.append(f"restarts {len(progress.restarts)}   ", style="not dim yellow")
     if progress.checkpoint:
-        text.append(f"checkpoint of round {progress.checkpoint['round']:,}")
+        text.append(f"checkpoint of round {progress.checkpoint.round:,}")
     return text
 
 
 def _pass(progress: Progress) -> RenderableType:
-    event: Any = progress.round
-    if not event:
+    event = progress.round
+    if event is None:
         return Text("")
     batches = progress.batches()
     row = Table.grid(padding=(0, 2))
     for _ in range(5):
         row.add_column(no_wrap=True)
     row.add_row(
-        Text(f"pass {event['pass']}", style="bold"),
-        ProgressBar(total=batches, completed=event["batch"], width=20, pulse=not batches),
-        Text(f"{event['batch']:,}" + (f"/{batches:,}" if batches else "")),
-        Text(f"{event['samples_per_s']:,.0f} samples/s", style="cyan"),
-        Text.assemble("cost ", (number(event["cost"]), "bold"), (f" {spark(list(progress.costs))}", "magenta")),
+        Text(f"pass {event.pass_id}", style="bold"),
+        ProgressBar(total=batches, completed=event.batch, width=20, pulse=not batches),
+        Text(f"{event.batch:,}" + (f"/{batches:,}" if batches else "")),
+        Text(f"{event.samples_per_s:,.0f} samples/s", style="cyan"),
+        Text.assemble("cost ", (number(event.cost), "bold"), (f" {spark(list(progress.costs))}", "magenta")),
     )
     return row
 
@@ -192,19 +191,19 @@ def _table(progress: Progress, last: int | None = None) -> Table:
     table.add_column("time", justify="right")
     columns = progress.metrics()
     base, best = progress.baseline, progress.best()
-    winner = ("test", base["metric"], best[0]) if base and best else None
+    winner = ("test", base.metric, best[0]) if base and best else None
     for part, name in columns:
         table.add_column(f"{part} {name}", justify="right")
     if base:
-        table.add_column(f"{base['name']} {base['metric']}", justify="right")
+        table.add_column(f"{base.name} {base.metric}", justify="right")
     for pass_id in sorted(progress.passes)[-(last or 0) :]:
         event = progress.passes[pass_id]
-        cells = [Text(str(pass_id)), Text(duration(event["seconds"]), style="dim")]
+        cells = [Text(str(pass_id)), Text(duration(event.seconds), style="dim")]
         for part, name in columns:
-            value = (event.get(part) or {}).get(name)
+            value = values_of(event, part).get(name)
             style = "bold green" if (part, name, pass_id) == winner else "bold" if part == "test" else ""
             cells.append(Text("" if value is None else number(value), style=style))
         if base:
-            cells.append(Text(number(base["value"]), style="dim"))
+            cells.append(Text(number(base.value), style="dim"))
         table.add_row(*cells)
     return table

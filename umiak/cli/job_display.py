@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,6 +15,7 @@ from rich.text import Text
 from umiak.cli import job_text as text
 from umiak.cli.display import line as event_line
 from umiak.cli.job_text import FEW
+from umiak.messages.events import Checkpoint, Notice, Pass, Restart
 
 if TYPE_CHECKING:
     from umiak.jobs.status import Status
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Rounds come at a pace that suits a log; all else when it happens.
 ROUND_SECONDS = 15.0
-TOLD = ("pass", "checkpoint", "restart", "note")
+TOLD = (Pass, Checkpoint, Restart, Notice)
 _COLOURS = {"done": "dim", "running": "green", "training": "green", "failed": "red", "stopping": "yellow"}
 
 
@@ -108,13 +108,11 @@ class _Teller:
         for phase, workers in changed.items():
             word = "worker" if len(workers) == 1 else "workers"
             self._print(f"{word} {', '.join(workers[:FEW])}{'…' if len(workers) > FEW else ''}: {phase}")
-        for event in state.said:
-            if event.get("event") in TOLD:
-                with contextlib.suppress(KeyError, TypeError):
-                    self._once(event_line(event), str(event.get("time", "")))
+        for told in state.told:
+            if isinstance(told.event, TOLD):
+                self._once(event_line(told.event), told.time)
         if progress.round and time.monotonic() >= self._next:
-            with contextlib.suppress(KeyError, TypeError):
-                self._print(event_line(progress.round))
+            self._print(event_line(progress.round))
             self._next = time.monotonic() + ROUND_SECONDS
         for line in text.failures(state, with_log=False):
             self._once(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,10 +152,8 @@ def head(seen: Status, now: datetime) -> str:
 
 def gathered(seen: Status) -> Progress:
     progress = Progress()
-    for event in seen.said:
-        # Written by another version of us, perhaps: what this one does not understand it does not show.
-        with contextlib.suppress(KeyError, TypeError):
-            progress.apply(event)
+    for told in seen.told:
+        progress.apply(told.event)
     return progress
 
 
@@ -164,28 +161,24 @@ def training(progress: Progress) -> str:
     parts = []
     event = progress.round
     if event:
-        batches = f"/{event['batches']}" if event.get("batches") else ""
-        parts = [f"pass {event['pass']}", f"batch {event.get('batch', 0)}{batches}"]
-        if event.get("samples_per_s"):
-            parts.append(f"{event['samples_per_s']:,.0f} samples/s")
-        if event.get("cost") is not None:
-            parts.append(f"cost {number(event['cost'])}")
+        parts = [f"pass {event.pass_id}", f"batch {event.batch}"]
+        parts += [f"{event.samples_per_s:,.0f} samples/s", f"cost {number(event.cost)}"]
     elif progress.passes:
         parts = [f"pass {max(progress.passes)} done"]
     if progress.checkpoint:
-        parts.append(f"checkpoint of round {progress.checkpoint['round']:,}")
+        parts.append(f"checkpoint of round {progress.checkpoint.round:,}")
     if progress.restarts:
-        parts.append(f"{len(progress.restarts)} restarts, the last: {progress.restarts[-1].get('cause', 'unknown')}")
+        parts.append(f"{len(progress.restarts)} restarts, the last: {progress.restarts[-1].cause}")
     return "  ".join(parts)
 
 
 def row(worker: Worker, seen: Status, progress: Progress) -> tuple[str, str, str, str]:
     busy = worker.phase == "running" and bool(progress.round)
     phase = progress.phases.get(worker.worker, "training" if busy else "running")
-    event = progress.round if busy else {}
+    event = progress.round if busy else None
     # Rounds are of all workers together, so each has its even share of the samples.
-    rate = f"{event['samples_per_s'] / len(seen.workers):,.0f}" if event.get("samples_per_s") else "-"
-    passed = str(event["pass"]) if event else str(max(progress.passes)) if progress.passes else "-"
+    rate = f"{event.samples_per_s / len(seen.workers):,.0f}" if event else "-"
+    passed = str(event.pass_id) if event else str(max(progress.passes)) if progress.passes else "-"
     return str(worker.worker), phase if worker.phase == "running" else worker.phase, passed, rate
 
 

@@ -4,77 +4,92 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-Event = Mapping[str, Any]
+from umiak.messages.events import (
+    Baseline,
+    Checkpoint,
+    Compared,
+    Done,
+    Event,
+    Pass,
+    Phase,
+    Restart,
+    Round,
+    Start,
+    Values,
+)
 
 
 @dataclass
 class Progress:
-    start: Event = field(default_factory=dict)
+    start: Start | None = None
     phases: dict[int, str] = field(default_factory=dict)
-    round: Event = field(default_factory=dict)
-    passes: dict[int, Event] = field(default_factory=dict)
-    checkpoint: Event = field(default_factory=dict)
-    restarts: list[Event] = field(default_factory=list)
-    done: Event = field(default_factory=dict)
+    round: Round | None = None
+    passes: dict[int, Pass] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    restarts: list[Restart] = field(default_factory=list)
+    done: Done | None = None
     costs: deque[float] = field(default_factory=lambda: deque(maxlen=12))
-    baseline: Event | None = None
+    baseline: Baseline | None = None
 
     def apply(self, event: Event) -> None:
-        match event["event"]:
-            case "start":
+        match event:
+            case Start():
                 self.start = event
-                self.phases = dict.fromkeys(range(event["workers"]), "starting") | self.phases
-            case "phase":
-                self.phases[event["worker"]] = event["phase"]
-            case "round":
+                self.phases = dict.fromkeys(range(event.workers), "starting") | self.phases
+            case Phase():
+                self.phases[event.worker] = event.phase
+            case Round():
                 self.round = event
-                self.costs.append(event["cost"])
-            case "pass":
-                self.passes[event["pass"]] = event
-                self.round = {}
-            case "checkpoint":
+                self.costs.append(event.cost)
+            case Pass():
+                self.passes[event.pass_id] = event
+                self.round = None
+            case Checkpoint():
                 self.checkpoint = event
-            case "restart":
+            case Restart():
                 self.restarts.append(event)
                 # A restart goes back to a checkpoint: what came after it is counted again.
-                self.round = {}
-            case "done":
+                self.round = None
+            case Done():
                 self.done = event
                 # A resumed run knows its earlier passes only from here.
-                self.passes = {each["pass"]: each for each in event["passes"]} | self.passes
-        self.baseline = event.get("baseline") or self.baseline
+                self.passes = {each.pass_id: each for each in event.passes} | self.passes
+                self.baseline = event.baseline or self.baseline
+            case Compared():
+                self.baseline = event.baseline
 
     def batches(self) -> int | None:
-        """How many batches the current pass has: as reported, or as many as the pass before had rounds."""
-        if self.round.get("batches"):
-            return int(self.round["batches"])
-        before = self.passes.get(self.round["pass"] - 1, {})
-        earlier = self.passes.get(self.round["pass"] - 2, {})
-        return int(before["round"] - earlier.get("round", 0)) if "round" in before else None
+        """How many batches the current pass has: as many as the pass before had rounds."""
+        current = self.round.pass_id if self.round else 0
+        before, earlier = self.passes.get(current - 1), self.passes.get(current - 2)
+        return before.round - (earlier.round if earlier else 0) if before else None
 
     def metrics(self) -> list[tuple[str, str]]:
         """The columns of a table of passes: (train or test, name), cost first, in the order they appeared."""
         seen: dict[tuple[str, str], None] = {}
         for part in ("train", "test"):
             for event in self.passes.values():
-                seen |= dict.fromkeys((part, name) for name in event.get(part) or {})
+                seen |= dict.fromkeys((part, name) for name in values_of(event, part))
         return list(seen)
 
     def best(self) -> tuple[int, float] | None:
         """The pass with the best value of the baseline's metric, and that value. Smaller is better but for AUC."""
         if self.baseline is None:
             return None
-        name = self.baseline["metric"]
-        values = {p: e["test"][name] for p, e in self.passes.items() if name in (e.get("test") or {})}
+        name = self.baseline.metric
+        values = {p: e.test[name] for p, e in self.passes.items() if e.test and name in e.test}
         if not values:
             return None
         choose = max if "auc" in name.lower() else min
         best = choose(values, key=lambda p: values[p])
         return best, values[best]
+
+
+def values_of(event: Pass, part: str) -> Values:
+    """Cost and metrics of a pass in training or in its test."""
+    return event.train if part == "train" else event.test or {}
 
 
 def number(value: float) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from umiak.messages import events
+from umiak.messages.events import Event
+
+if TYPE_CHECKING:
+    from umiak.contract.termination import Termination
 
 EVENT_MARK = "@umiak "
 """One event: a JSON object with its time."""
@@ -13,20 +19,37 @@ SERVER_MARK = "@server "
 """A line of server.log."""
 
 
-def write_event(event: Mapping[str, Any], now: datetime | None = None) -> str:
+class Told(NamedTuple):
+    """An event, and when it was told; the time is empty if the line does not say."""
+
+    event: Event
+    time: str
+
+
+def write_event(event: Event, now: datetime | None = None) -> str:
     """An event as a line."""
+    return _line(events.encode(event), now)
+
+
+def write_failure(termination: Termination, now: datetime | None = None) -> str:
+    """The last event of a pod that fails: all of its termination message."""
+    return _line({"event": "failed", **termination.to_json()}, now)
+
+
+def _line(event: Mapping[str, Any], now: datetime | None) -> str:
     return EVENT_MARK + json.dumps({**event, "time": stamp(now or datetime.now(UTC))}) + "\n"
 
 
-def read_event(line: str) -> dict[str, Any] | None:
+def read_event(line: str) -> Told | None:
     """The event that a line holds; None if it holds none, or something that this version does not understand."""
     if not line.startswith(EVENT_MARK):
         return None
     try:
-        event = json.loads(line[len(EVENT_MARK) :])
-    except ValueError:
+        value = json.loads(line[len(EVENT_MARK) :])
+        event = events.decode(value)
+    except (ValueError, TypeError, AttributeError):
         return None
-    return event if isinstance(event, dict) and "event" in event else None
+    return None if event is None else Told(event, str(value.get("time", "")))
 
 
 def stamp(when: datetime) -> str:

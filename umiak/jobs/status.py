@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from umiak.contract.lines import read_event
+from umiak.contract.lines import Told, read_event
 from umiak.errors import InputError, RetryError
 from umiak.jobs import capacity
 from umiak.jobs.diagnosis import Facts, Problem, last_event, not_created, problems
@@ -55,7 +55,7 @@ class Status:
     claim: str
     output: str
     problems: tuple[Problem, ...]
-    said: tuple[Mapping[str, Any], ...]
+    told: tuple[Told, ...]
     message: str
     certificates_until: datetime | None = None
 
@@ -153,7 +153,7 @@ def gather(api: Api, namespace: str, name: str) -> Status:
     events = _events(api, namespace, job, pods)
     nodes = _nodes(api, pods)
     rooms = _rooms(api, job, pods, nodes)
-    return assemble(job, pods, events, nodes, rooms, _said(api, namespace, pods))
+    return assemble(job, pods, events, nodes, rooms, _told(api, namespace, pods))
 
 
 def _uid(job: Object) -> str:
@@ -166,7 +166,7 @@ def assemble(
     events: Sequence[Object] = (),
     nodes: Sequence[Node] | None = None,
     rooms: Sequence[capacity.Room] = (),
-    said: Iterable[Mapping[str, Any]] = (),
+    told: Iterable[Told] = (),
 ) -> Status:
     """The status these objects amount to. Pure."""
     meta, template = job["metadata"], job["spec"]["template"]["spec"]
@@ -191,7 +191,7 @@ def assemble(
         claim=notes.get(CLAIM_NOTE, ""),
         output=notes.get(OUTPUT_NOTE, ""),
         problems=tuple(found),
-        said=tuple(said),
+        told=tuple(told),
         message=message,
         certificates_until=certificates_until(job),
     )
@@ -306,7 +306,7 @@ def _allowed(ask: Any) -> list[Object] | None:
         raise
 
 
-def _said(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Mapping[str, Any]]:
+def _told(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Told]:
     """What worker 0's pod, which speaks for all, said last."""
     mine = [each for each in pods if each.worker == 0 and each.started]
     if not mine:
@@ -323,10 +323,10 @@ def _said(api: Api, namespace: str, pods: Sequence[Pod]) -> list[Mapping[str, An
         if error.code in (400, 403, 404, 500, 502, 503, 504):
             return []
         raise
-    return list(said(text.splitlines()))
+    return list(events_in(text.splitlines()))
 
 
-def said(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+def events_in(lines: Iterable[str]) -> Iterable[Told]:
     """The events among the lines of a log."""
     for line in lines:
         if (event := read_event(line)) is not None:

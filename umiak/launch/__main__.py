@@ -8,30 +8,29 @@ named as argument.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import signal
 import sys
 import threading
 import traceback
-from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch import local
+from umiak.messages.events import Event, Failed, encode_line
 from umiak.paddle_v1.registration import register
 from umiak.spec.load import Loaded
 
 
 def main(events: int) -> int:
-    def report(event: dict[str, Any]) -> None:
-        data = json.dumps(event).encode() + b"\n"
+    def report(event: Event) -> None:
+        data = encode_line(event)
         with contextlib.suppress(BrokenPipeError):  # the caller is gone, and the lifeline stops the job
             while data:
                 data = data[os.write(events, data) :]
 
     def failed(message: str, code: int) -> int:
-        report({"event": "failed", "message": message})
+        report(Failed(message))
         return code
 
     try:

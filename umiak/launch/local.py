@@ -9,18 +9,19 @@ import contextlib
 import dataclasses
 import gc
 import json
-import os
 import secrets
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from umiak import logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import exists, read_bytes, write_json
 from umiak.launch.plan import JOB, plan_workers
+from umiak.launch.supervisors import Supervisors
+from umiak.messages.events import Event, Notice, Snapshot
 from umiak.rundir import layout
 from umiak.rundir.lock import locked
 from umiak.spec.load import Loaded, load, settled
@@ -29,16 +30,13 @@ from umiak.wire.address import Address, listen, socket_directory
 from umiak.wire.server import FrameServer
 from umiak.worker.conclusion import conclude
 from umiak.worker.coordinator import Coordinator
-from umiak.worker.forked import start_trainer, warm_up
+from umiak.worker.forked import warm_up
 from umiak.worker.roster import Rules
-from umiak.worker.supervisor import WorkerPlan
-from umiak.worker.supervisor import main as supervise
 
 if TYPE_CHECKING:
     from umiak.launch.directory import LocalDirectory
 
-OnEvent = Callable[[dict[str, Any]], None]
-ENDING_SECONDS = 10.0
+OnEvent = Callable[[Event], None]
 LOOK_SECONDS = 0.25
 
 
@@ -55,13 +53,13 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     settings = settled(loaded, settings)
     check_start(loaded.config.shapes, settings)
     for text in loaded.notes:
-        on_event({"event": "note", "text": f"warning: {text}"})
+        on_event(Notice(f"warning: {text}"))
     prepare.decide(settings)
     prepare.make(out)
     with locked(out):
         preparation = prepare.decide(settings)
         directory = LocalDirectory(out)
-        prepare.carry_out(preparation, lambda text: on_event({"event": "note", "text": text}))
+        prepare.carry_out(preparation, lambda text: on_event(Notice(text)))
         return _train(settings, directory, on_event, loaded, begun)
 
 
@@ -81,18 +79,18 @@ def _loaded(settings: Settings) -> Loaded:
 def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loaded: Loaded, begun: float) -> int:
     logs.setup(directory.out / layout.JOB_LOG, queued=True)
     settings = dataclasses.replace(settings, seed=_seed(settings))
-    last = {"snapshot": ""}
+    snapshots = [""]
 
-    def note(event: dict[str, Any]) -> None:
-        if event["event"] == "snapshot":
-            last["snapshot"] = event["path"]
+    def watch(event: Event) -> None:
+        if isinstance(event, Snapshot):
+            snapshots.append(event.path)
         on_event(event)
 
     if settings.local:
-        _alone(settings, directory, loaded, note)
+        _alone(settings, directory, loaded, watch)
     else:
-        _together(settings, directory, loaded, note)
-    on_event(conclude(settings.save_dir, loaded, time.monotonic() - begun, last["snapshot"]))
+        _together(settings, directory, loaded, watch)
+    on_event(conclude(settings.save_dir, loaded, time.monotonic() - begun, snapshots[-1]))
     return 0
 
 
@@ -111,7 +109,7 @@ def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_eve
         try:
             run(loaded, settings, assignment, on_event, stop.is_set, stream)
         except Stopped as error:
-            raise Stopped(f"{error}; go on with --resume") from None
+            raise Stopped(f"{error}; continue with --resume") from None
 
 
 def _together(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
@@ -124,81 +122,30 @@ def _together(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_
         listener = listen(Address.parse(plans[0].coordinator))
         server = coordinator.server = FrameServer([listener], coordinator, plans[0].token.encode(), None)
         with _stopping() as stop:
-            _coordinate(coordinator, server, plans, settings, loaded, stop)
+            _coordinate(coordinator, server, Supervisors(plans, settings, loaded, server), stop)
     assert coordinator.result is not None
     code, message = coordinator.result
     if code:
-        error = UmiakError(message + ("; go on with --resume" if code == 75 else ""))
+        error = UmiakError(message + ("; continue with --resume" if code == 75 else ""))
         error.exit_code = code
         raise error
 
 
-def _coordinate(
-    coordinator: Coordinator,
-    server: FrameServer,
-    plans: list[WorkerPlan],
-    settings: Settings,
-    loaded: Loaded,
-    stop: threading.Event,
-) -> None:
+def _coordinate(coordinator: Coordinator, server: FrameServer, supervisors: Supervisors, stop: threading.Event) -> None:
     """Keep the supervisors alive and the coordinator going until the job has a result; then see everything end."""
-    children: dict[int, int] = {}
-    joined: set[int] = set()
     gc.collect()
     gc.freeze()
     try:
         while coordinator.result is None:
-            for index, plan in enumerate(plans):
-                here = coordinator.workers[index].peer is not None
-                if index in children and os.waitpid(children[index], os.WNOHANG)[0]:
-                    _kill_group(children.pop(index))
-                    joined.discard(index)
-                if here:
-                    joined.add(index)
-                elif index in joined and index in children:
-                    # It was given up for silence: stopped, not dead.
-                    _kill_group(children[index])
-                elif index not in children:
-                    children[index] = _fork_supervisor(plan, settings, loaded, server)
+            supervisors.look_after(lambda index: coordinator.workers[index].peer is not None)
             if stop.is_set() and not coordinator.stopping:
                 coordinator.stop()
             server.poll(LOOK_SECONDS)
             coordinator.tick()
-        deadline = time.monotonic() + ENDING_SECONDS
-        while children and time.monotonic() < deadline:
-            server.poll(0.05)
-            children = {index: pid for index, pid in children.items() if not os.waitpid(pid, os.WNOHANG)[0]}
+        supervisors.wait()
     finally:
         server.close()
-        for pid in children.values():
-            _kill_group(pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _kill_group(pid: int) -> None:
-    """End a supervisor and whatever it started: they are one process group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _fork_supervisor(plan: WorkerPlan, settings: Settings, loaded: Loaded, server: FrameServer) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        server.close()
-        stream = logs.setup(plan.directory / layout.WORKER_LOG, queued=True)
-        os.dup2(stream.fileno(), 1)
-        os.dup2(stream.fileno(), 2)
-        code = supervise(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close))
-    finally:
-        logs.flush()
-        os._exit(code)
+        supervisors.kill()
 
 
 @contextlib.contextmanager

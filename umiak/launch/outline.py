@@ -54,9 +54,9 @@ def variables(model: nn.Module) -> tuple[Variable, ...]:
 def held(model: Sequence[Variable], settings: Settings) -> tuple[Held, ...]:
     """What each service of a job with these settings would hold."""
     services = [
-        (server, service, dense, rows)
+        (server, service, each.dense, each.rows)
         for server, plan in enumerate(plan for plan in plan_workers(settings, Path(), "") if plan.addresses)
-        for service, (_, dense, rows) in enumerate(plan.addresses)
+        for service, each in enumerate(plan.addresses)
     ]
     sizes = [(variable.name, variable.values or 0) for variable in model if variable.kind == "dense"]
     tables = [variable for variable in model if variable.kind == "table"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from umiak.contract import ports
+from umiak.messages.control import ServiceAddress
 from umiak.rundir import layout
 from umiak.spec.settings import Settings
 from umiak.wire import credentials
@@ -45,9 +46,7 @@ def plan_workers(settings: Settings, rundir: Path, token: str) -> list[WorkerPla
     return plans
 
 
-def _places(
-    settings: Settings, rundir: Path, server: int
-) -> tuple[tuple[str, ...], tuple[tuple[str, bool, bool], ...]]:
+def _places(settings: Settings, rundir: Path, server: int) -> tuple[tuple[str, ...], tuple[ServiceAddress, ...]]:
     """The unix sockets of a server's services, and their addresses for other workers: over TCP if that was asked for."""
     holds = ports.services(settings.ports_num, settings.ports_num_for_sparse)
     numbers = range(len(holds))
@@ -55,5 +54,5 @@ def _places(
     first = settings.port + server * len(numbers)
     over_tcp = settings.transport == "tcp" or settings.tls is not None
     names = [f"127.0.0.1:{first + number}" for number in numbers] if over_tcp else sockets
-    services = tuple((name, *each) for name, each in zip(names, holds, strict=True))
+    services = tuple(ServiceAddress(name, each.dense, each.rows) for name, each in zip(names, holds, strict=True))
     return sockets if over_tcp else (), services

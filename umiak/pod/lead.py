@@ -13,10 +13,10 @@ import select
 import signal
 import socket
 import time
-from typing import Any
 
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
+from umiak.messages.events import Event, Round
 from umiak.pod import staging
 from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
@@ -204,8 +204,8 @@ class _Events:
     def __init__(self) -> None:
         self._round_at = 0.0
 
-    def __call__(self, event: dict[str, Any]) -> None:
-        if event["event"] == "round":
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Round):
             if time.monotonic() - self._round_at < ROUND_SECONDS:
                 return
             self._round_at = time.monotonic()

@@ -22,9 +22,19 @@ from umiak import logs
 from umiak.contract import ports
 from umiak.errors import InputError, ReplacedError, RetryError, UmiakError
 from umiak.files import disk_error, is_of_volume
+from umiak.messages.control import (
+    NO_GENERATION,
+    CannotPrepare,
+    Finish,
+    Leaving,
+    ServiceAddress,
+    encode_report,
+)
+from umiak.messages.events import Notice, Phase
+from umiak.messages.failure import Failure
 from umiak.pod import report, staging
 from umiak.pod import settings as pod_settings
-from umiak.pod.heart import Heart
+from umiak.pod.heartbeat import Heartbeat
 from umiak.pod.lead import Lead
 from umiak.pod.report import PodEnd
 from umiak.pod.settings import PodSettings
@@ -35,7 +45,7 @@ from umiak.wire.address import socket_directory
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.conclusion import conclude
 from umiak.worker.forked import start_trainer, warm_up
-from umiak.worker.link import Dismissed, Silent, arrived, join, note_of
+from umiak.worker.link import Dismissed, Silent, arrived, join, order_of
 from umiak.worker.supervisor import ANY_HOST, Supervisor, WorkerPlan, sources_of, tail
 
 TRY_SECONDS = 2.0
@@ -82,7 +92,7 @@ def main(environ: Mapping[str, str]) -> int:
         message = report.termination(outcome, index)
         log.error("%s", outcome.cause)
         report.write_termination(path, message)
-        report.emit({"event": "failed", **message.to_json()})
+        report.emit_failure(message)
     return outcome.code
 
 
@@ -160,7 +170,10 @@ class Pod:
             coordinator=env.coordinator,
             trainers=env.workers,
             trainer=env.index,
-            addresses=tuple((f"{ANY_HOST}:{env.port + n}", *holds) for n, holds in enumerate(services)),
+            addresses=tuple(
+                ServiceAddress(f"{ANY_HOST}:{env.port + n}", holds.dense, holds.rows)
+                for n, holds in enumerate(services)
+            ),
             tls=str(credentials.of_worker(env.credentials, env.index)),
             insecure=False,
             directory=env.directory,
@@ -211,7 +224,8 @@ class Pod:
             if isinstance(error := self.lead.error, ReplacedError):
                 raise Over(PodEnd(error.exit_code, str(error), because_of=-1))
             if error is not None:
-                failure = {"worker": 0, "role": "coordinator", "log": tail(self.env.out / layout.JOB_LOG)}
+                last = tail(self.env.out / layout.JOB_LOG)
+                failure = Failure(0, "coordinator", error.exit_code, str(error), -1, last)
                 raise Over(PodEnd(error.exit_code, str(error), failure))
 
     def _is_done(self) -> bool:
@@ -227,18 +241,18 @@ class Pod:
         if self.loaded is not None:
             return None
         target = Path.cwd() / "data"
-        heart = Heart(channel, lambda: (self._doing, staging.staged_bytes(target)))
+        heartbeat = Heartbeat(channel, lambda: (self._doing, staging.staged_bytes(target)))
         try:
-            with heart:
+            with heartbeat:
                 self.loaded = self._load(target)
         except Told:
             with contextlib.suppress(UmiakError):
-                channel.send(Kind.NOTE, {"type": "leaving", "generation": -1})
+                channel.send(Kind.CONTROL, encode_report(Leaving(), NO_GENERATION))
             raise
         except KeyboardInterrupt:
-            if heart.finish is None:
-                raise heart.dismissed or RetryError("interrupted") from None
-            return PodEnd.of(heart.finish)
+            if heartbeat.finish is None:
+                raise heartbeat.dismissed or RetryError("interrupted") from None
+            return PodEnd.of(heartbeat.finish)
         except UmiakError as error:
             return self._confess(channel, error)
         gc.collect()
@@ -257,7 +271,7 @@ class Pod:
         assert env.settings.config is not None
         loaded = load(Path.cwd() / env.settings.config, env.settings.config_args, env.settings)
         for text in loaded.notes if env.index == 0 else ():
-            report.emit({"event": "note", "text": text})
+            report.emit(Notice(text))
         return loaded
 
     def _confess(self, channel: Channel, error: UmiakError) -> PodEnd:
@@ -266,12 +280,12 @@ class Pod:
         own = PodEnd(error.exit_code, str(error))
         deadline = time.monotonic() + ANSWER_SECONDS
         with contextlib.suppress(UmiakError):
-            note = {"type": "failed", "code": error.exit_code, "message": str(error), "generation": -1}
-            channel.send(Kind.NOTE, note)
+            refusal = CannotPrepare(error.exit_code, str(error))
+            channel.send(Kind.CONTROL, encode_report(refusal, NO_GENERATION))
             while time.monotonic() < deadline:
                 if (frame := arrived(channel)) is None:
                     time.sleep(0.05)
-                elif (answer := note_of(frame))["type"] == "finish":
+                elif isinstance(answer := order_of(frame), Finish):
                     return PodEnd.of(answer)
         return own
 
@@ -280,7 +294,7 @@ class Pod:
         assert loaded is not None
         settings = settled(loaded, self.env.settings)
         plan = replace(plan, replacements=settings.max_restarts if settings.mode == "async" else 0)
-        supervisor = Supervisor(plan, lambda note, close: start_trainer(plan, settings, loaded, note, close), channel)
+        supervisor = Supervisor(plan, start_trainer(plan, settings, loaded), channel)
         self._supervisor, self._may_leave, self._said = supervisor, False, False
         try:
             return PodEnd.of(supervisor.run(self.attend))
@@ -300,7 +314,7 @@ class Pod:
         if not self._said:
             self._said = True
             log.info("told to end: asking for a checkpoint of all workers")
-            supervisor.say({"type": "leaving"})
+            supervisor.say(Leaving())
         seconds = max(self.env.grace_seconds - MARGIN_SECONDS, self.env.grace_seconds / 2)
         if time.monotonic() - self._told_at > seconds:
             cause = f"told to end; no checkpoint was written within {seconds:.0f} s, the last one before it counts"
@@ -334,4 +348,4 @@ class Pod:
 
     def _phase(self, phase: str) -> None:
         self._doing = phase
-        report.emit({"event": "phase", "worker": self.env.index, "phase": phase})
+        report.emit(Phase(self.env.index, phase))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from umiak.contract import lines
 from umiak.contract.termination import Termination
+from umiak.messages.control import Finish
+from umiak.messages.events import Event
+from umiak.messages.failure import Failure
 
 
 @dataclass(frozen=True)
@@ -20,19 +21,28 @@ class PodEnd:
 
     code: int
     cause: str = ""
-    failure: Mapping[str, Any] | None = None
+    failure: Failure | None = None
     because_of: int | None = None
     """The worker whose fault it is, where no failure is known."""
 
     @classmethod
-    def of(cls, finish: Mapping[str, Any]) -> PodEnd:
+    def of(cls, finish: Finish) -> PodEnd:
         """From the coordinator's last control message."""
-        return cls(finish["code"], finish["message"], finish.get("cause"))
+        return cls(finish.code, finish.message, finish.cause)
 
 
-def emit(event: Mapping[str, Any]) -> None:
+def emit(event: Event) -> None:
     """One event as a line of its own, written at once so that no other line gets into it."""
-    line = lines.write_event(event).encode()
+    _write(lines.write_event(event))
+
+
+def emit_failure(message: Termination) -> None:
+    """The event of a pod that fails has all of its termination message."""
+    _write(lines.write_failure(message))
+
+
+def _write(text: str) -> None:
+    line = text.encode()
     with contextlib.suppress(OSError):
         while line:
             line = line[os.write(1, line) :]
@@ -40,21 +50,20 @@ def emit(event: Mapping[str, Any]) -> None:
 
 def termination(end: PodEnd, index: int) -> Termination:
     """Why this pod ended: by its own fault or because of another."""
-    failure = end.failure or {}
-    culprit = failure.get("worker", end.because_of)
+    failure = end.failure
+    culprit = failure.worker if failure else end.because_of
     first = culprit is None or culprit == index
-    when = failure.get("time")
     return Termination(
         cause=end.cause,
         first=first,
         worker=index,
-        role=failure.get("role", "pod"),
+        role=failure.role if failure else "pod",
         code=end.code,
-        time=datetime.now(UTC) if when is None else datetime.fromtimestamp(when, UTC),
-        round=failure.get("round", -1),
-        log=failure.get("log", ""),
+        time=datetime.fromtimestamp(failure.time, UTC) if failure else datetime.now(UTC),
+        round=failure.round if failure else -1,
+        log=failure.log if failure else "",
         because_of=None if first else culprit,
-        reason=failure.get("kind", ""),
+        reason=failure.kind if failure else "",
     )
 
 

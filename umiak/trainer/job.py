@@ -21,6 +21,7 @@ import torch
 
 from umiak.data.columns import count
 from umiak.errors import InputError, UmiakError
+from umiak.messages.events import Pass
 from umiak.pserver.protocol import Fetch, Flags, Outcome, TableSpec
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.config import Shard, Source
@@ -205,18 +206,15 @@ class Job:
         merged = self.totals.values(sums[:-2])
         state.agree_on_buffers(self.model, self.trainers, self.session.reduce)
         tested, all_tested = self.test() if self.config.test else (None, None)
-        event = {
-            "event": "pass",
-            "pass": self.position.pass_id,
-            "round": self.session.round,
-            "samples": self.position.samples,
-            "train": merged,
-            "test": all_tested,
-        }
-        if self.trainer == 0 and self.session.tables.specs:
-            event["tables"] = self.session.statistics()
-        if self._asynchronous:
-            event["dropped"] = float(sums[-1] / max(sums[-2], 1))
+        event = Pass(
+            pass_id=self.position.pass_id,
+            round=self.session.round,
+            samples=self.position.samples,
+            train=merged,
+            test=all_tested,
+            tables=self.session.statistics() if self.trainer == 0 and self.session.tables.specs else None,
+            dropped=float(sums[-1] / max(sums[-2], 1)) if self._asynchronous else None,
+        )
         own = (tested.samples, tested.values()) if tested else None
         self.recorder.end_pass(event, self.position.batch, self.totals, own)
         if self.position.pass_id % self.settings.saving_period == 0 or self.position.pass_id == self.passes - 1:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from umiak import logs
 from umiak.files import append, atomic, is_mendable, read_bytes
+from umiak.messages import events
+from umiak.messages.events import Alive, Event, Pass, Round
 from umiak.rundir import layout
 from umiak.trainer.totals import Totals
 
@@ -34,21 +36,24 @@ class Curves:
             before = read_bytes(self.path)
         except FileNotFoundError:
             return
-        kept = b"".join(line + b"\n" for line in before.splitlines() if _round_of(line) <= round_id)
+        rounds = [(line, events.round_in_line(line)) for line in before.splitlines()]
+        kept = b"".join(line + b"\n" for line, number in rounds if number is not None and number <= round_id)
         if kept != before:
             with atomic(self.path) as file:
                 file.write(kept)
 
-    def write(self, event: Mapping[str, Any]) -> None:
-        append(self.path, json.dumps(event).encode() + b"\n")
-        scalars = {
-            f"{part}/{name}": value for part in ("train", "test") for name, value in (event.get(part) or {}).items()
-        }
-        for table, stats in event.get("tables", {}).items():
-            scalars |= {f"tables/{table}/{name}": value for name, value in stats.items()}
-        if event["event"] == "round":
-            scalars |= {f"round/{name}": event[name] for name in ("cost", "samples_per_s")}
-        self._board.add(scalars, event["round"])
+    def write(self, event: Pass | Round) -> None:
+        append(self.path, events.encode_line(event))
+        self._board.add(_scalars(event), event.round)
+
+
+def _scalars(event: Pass | Round) -> dict[str, float]:
+    """What TensorBoard shows of an event, by the names it has there."""
+    if isinstance(event, Round):
+        return {"round/cost": event.cost, "round/samples_per_s": event.samples_per_s}
+    groups = {"train": event.train, "test": event.test or {}}
+    groups |= {f"tables/{table}": values for table, values in (event.tables or {}).items()}
+    return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
 
 
 class Recorder:
@@ -56,7 +61,7 @@ class Recorder:
 
     def __init__(
         self,
-        report: Callable[[dict[str, Any]], None],
+        report: Callable[[Event], None],
         curves: Curves | None,
         log_period: int,
         dot_period: int,
@@ -76,7 +81,7 @@ class Recorder:
         """Tell whoever watches that work goes on outside rounds."""
         if time.monotonic() - self._last > REPORT_SECONDS:
             self._last = time.monotonic()
-            self.report({"event": "alive"})
+            self.report(Alive())
 
     def _dot(self, text: str) -> None:
         """Straight into the log, between its lines. A volume that fails for a moment ends no training for a dot."""
@@ -104,8 +109,7 @@ class Recorder:
         now = time.monotonic()
         if not due and now - self._last < REPORT_SECONDS:
             return
-        event = {"event": "round", "pass": pass_id, "batch": batch, "round": round_id, "cost": cost}
-        event["samples_per_s"] = self._samples / max(now - self._last, 1e-9)
+        event = Round(pass_id, batch, round_id, cost, self._samples / max(now - self._last, 1e-9))
         self._last, self._samples = now, 0
         self.report(event)
         if due and self.curves:
@@ -119,18 +123,16 @@ class Recorder:
             logs.batch_line(batch, totals.samples, average.pop("cost"), current.pop("cost"), average, current),
         )
 
-    def end_pass(
-        self, event: dict[str, Any], batch: int, totals: Totals, tested: tuple[int, dict[str, float]] | None
-    ) -> None:
+    def end_pass(self, event: Pass, batch: int, totals: Totals, tested: tuple[int, dict[str, float]] | None) -> None:
         """`totals` and `tested` are this trainer's own; the event holds the values of all."""
         own = totals.values() or {"cost": 0.0}
         self._dot("\n")
-        for name, stats in event.get("tables", {}).items():
+        for name, stats in (event.tables or {}).items():
             log.info(logs.table_line(name, stats))
-        log.info(logs.pass_line(event["pass"], batch, totals.samples, own.pop("cost"), own))
+        log.info(logs.pass_line(event.pass_id, batch, totals.samples, own.pop("cost"), own))
         if tested is not None and tested[1]:
             self.test(*tested)
-        event["seconds"] = time.monotonic() - self._begun
+        event = replace(event, seconds=time.monotonic() - self._begun)
         if self.curves:
             self.curves.write(event)
             self.report(event)
@@ -143,10 +145,3 @@ class Recorder:
     def test(self, samples: int, values: dict[str, float]) -> None:
         others = dict(values)
         log.info(logs.test_line(samples, others.pop("cost"), others))
-
-
-def _round_of(line: bytes) -> int:
-    try:
-        return int(json.loads(line)["round"])
-    except (ValueError, KeyError, TypeError):
-        return 1 << 62

@@ -13,6 +13,8 @@ from typing import Any, TextIO
 import torch
 
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
+from umiak.messages.control import ServiceAddress
+from umiak.messages.events import Alive, Event, Start
 from umiak.pserver.process import tls_for
 from umiak.rundir import checkpoint, generations, piece, snapshot
 from umiak.rundir.reader import MISSING_SECONDS
@@ -42,17 +44,6 @@ log = logging.getLogger("umiak.trainer")
 
 
 @dataclass(frozen=True)
-class ServiceAddress:
-    """Where a service is and what it holds."""
-
-    address: str
-    dense: bool = True
-    rows: bool = True
-    worker: int | None = None
-    """Whose certificate it must show, where it shows one."""
-
-
-@dataclass(frozen=True)
 class Assignment:
     """What a trainer is told when it is started. Without services it trains alone, in its own process."""
 
@@ -78,7 +69,7 @@ def run(
     loaded: Loaded,
     settings: Settings,
     assignment: Assignment,
-    report: Callable[[dict[str, Any]], None],
+    report: Callable[[Event], None],
     stop_requested: Callable[[], bool],
     dots: TextIO | None = None,
 ) -> None:
@@ -95,7 +86,7 @@ def open_job(
     loaded: Loaded,
     settings: Settings,
     assignment: Assignment,
-    report: Callable[[dict[str, Any]], None],
+    report: Callable[[Event], None],
     stop_requested: Callable[[], bool],
     dots: TextIO | None = None,
 ) -> Iterator[Job]:
@@ -148,7 +139,7 @@ def open_job(
             state.unpack_buffers(_blob(checkpoint.find(settings.init_from), 0), model)
         # Whatever fails from now on fails in a round that is known.
         starts = me.trainer == 0 and me.first and not me.replaces
-        report(_start_event(session, me) if starts else {"event": "alive", "round": session.round})
+        report(_start_event(session, me) if starts else Alive(session.round))
         try:
             yield job
             session.close()
@@ -173,16 +164,15 @@ def log_config(loaded: Loaded) -> None:
         log.warning("%s", note)
 
 
-def _start_event(session: Session, assignment: Assignment) -> dict[str, Any]:
-    return {
-        "event": "start",
-        "workers": assignment.trainers,
-        "services": len(assignment.services),
-        "parameters": session.values.size,
-        "tables": len(session.tables.specs),
-        "out": str(assignment.out or ""),
-        "round": session.round,
-    }
+def _start_event(session: Session, assignment: Assignment) -> Start:
+    return Start(
+        workers=assignment.trainers,
+        services=len(assignment.services),
+        parameters=session.values.size,
+        tables=len(session.tables.specs),
+        out=str(assignment.out or ""),
+        round=session.round,
+    )
 
 
 def _curves(session: Session, me: Assignment) -> Curves | None:

@@ -16,6 +16,7 @@ from torch import nn
 
 from umiak import logs
 from umiak.files import make_directory
+from umiak.messages.events import Checkpoint, Event, Snapshot
 from umiak.pserver.protocol import Fetch, TableSpec
 from umiak.rundir import checkpoint, generations, layout
 from umiak.rundir.checkpoint import Manifest
@@ -43,7 +44,7 @@ class Saver:
         seed: int,
         mode: str,
         save_only_one: bool,
-        report: Callable[[dict[str, Any]], None],
+        report: Callable[[Event], None],
         generation: int,
         checkpoints: bool = True,
     ) -> None:
@@ -96,7 +97,7 @@ class Saver:
             directory,
             Manifest(round_id, position.pass_id, position.samples, self.identity, machine(), pieces),
         )
-        self.report({"event": "checkpoint", "path": str(directory), "round": round_id})
+        self.report(Checkpoint(str(directory), round_id))
 
     def snapshot(self, pass_id: int, inner: int | None) -> None:
         if self.out is None or self.trainer != 0:
@@ -136,7 +137,7 @@ class Saver:
             log.info("--save_only_one: deleting %s", self._last)
             shutil.rmtree(self._last, ignore_errors=True)
         self._last = published
-        self.report({"event": "snapshot", "path": str(published)})
+        self.report(Snapshot(str(published)))
 
     def _check_owner(self) -> None:
         """Before anything is committed, published or removed: one that was given up for lost may be this one."""

@@ -49,7 +49,7 @@ class Kind(IntEnum):
     DONE = 17
     ERROR = 18
     STATISTICS = 19
-    NOTE = 20
+    CONTROL = 20
 
 
 _KINDS = {int(kind): kind for kind in Kind}

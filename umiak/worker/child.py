@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import io
-import json
 import logging
 import os
 import select
@@ -16,15 +15,17 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from umiak import logs
 from umiak.errors import UmiakError
 from umiak.files import disk_error, is_of_volume
+from umiak.messages import events
+from umiak.messages.events import Ended, Event
 
 log = logging.getLogger("umiak.trainer")
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[Event], None]
 Work = Callable[[Report, Callable[[], bool], TextIO], None]
 """What the child does, given where to report, whether to stop, and where dots go."""
 
@@ -49,19 +50,20 @@ class TrainerChild:
         self._open = [reports, control]
         self.closed = False
         self._buffer = b""
-        self._ended: dict[str, Any] | None = None
+        self._ended: Ended | None = None
         self._code: int | None = None
 
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[Event]:
         """What the child has reported since the last call."""
         while not self.closed and select.select([self.reports], [], [], 0)[0]:
             data = os.read(self.reports, 1 << 16)
             self.closed = not data
             self._buffer += data
-        *lines, self._buffer = self._buffer.split(b"\n")
-        events = [json.loads(line) for line in lines]
-        self._ended = next((event for event in events if event["event"] == "ended"), self._ended)
-        return [event for event in events if event["event"] != "ended"]
+        lines, separator, rest = self._buffer.rpartition(b"\n")
+        self._buffer = rest
+        found = events.decode_lines(lines) if separator else []
+        self._ended = next((event for event in found if isinstance(event, Ended)), self._ended)
+        return [event for event in found if not isinstance(event, Ended)]
 
     def poll(self) -> tuple[int, str, str] | None:
         """Exit code, message and kind of error once the child has ended."""
@@ -71,9 +73,7 @@ class TrainerChild:
                 return None
             self._code = os.waitstatus_to_exitcode(status)
             self.events()
-        return (
-            (self._code, str(self._ended["message"]), str(self._ended["kind"])) if self._ended else (self._code, "", "")
-        )
+        return (self._code, self._ended.message, self._ended.kind) if self._ended else (self._code, "", "")
 
     def stop(self) -> None:
         with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ def _child(work: Work, log_file: Path, reports: int, control: int, echo: bool) -
             code, message = told.exit_code, str(told)
     finally:
         with contextlib.suppress(OSError):
-            _send(reports, {"event": "ended", "message": message, "kind": kind})
+            _send(reports, Ended(message, kind))
         os._exit(code)
 
 
@@ -142,8 +142,8 @@ def _tee(log_file: Path) -> int:
     return write
 
 
-def _send(fd: int, event: dict[str, Any]) -> None:
-    data = json.dumps(event).encode() + b"\n"
+def _send(fd: int, event: Event) -> None:
+    data = events.encode_line(event)
     while data:
         data = data[os.write(fd, data) :]
 

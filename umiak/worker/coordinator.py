@@ -14,15 +14,37 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from umiak.errors import InputError, ReplacedError, UmiakError
+from umiak.messages.control import (
+    Beat,
+    Busy,
+    CannotPrepare,
+    DumpStacks,
+    Finish,
+    Here,
+    Leaving,
+    Order,
+    Prepare,
+    ProcessEnded,
+    Ready,
+    Report,
+    Reported,
+    StartTrainer,
+    Stop,
+    Waiting,
+    decode_report,
+    encode_order,
+)
+from umiak.messages.events import Alive, Checkpoint, Event, Notice, Phase, Restart, Round, round_of
+from umiak.messages.failure import RETRY, Failure
 from umiak.rundir.places import Places
 from umiak.wire.frames import Frame, Kind
 from umiak.wire.hello import Member
 from umiak.wire.server import FrameServer, Peer
 from umiak.worker.attempt import Asked, RunDirectory
-from umiak.worker.failures import RETRY, Failure, History, cause_of
+from umiak.worker.failures import History, cause_of
 from umiak.worker.patience import Patience
 from umiak.worker.roster import Rules, WorkerState
 
@@ -39,7 +61,7 @@ class Coordinator:
         job: str,
         trainers: Sequence[bool],
         directory: RunDirectory,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[Event], None],
         rules: Rules,
         generation: int = 0,
         places: Places | None = None,
@@ -99,66 +121,65 @@ class Coordinator:
     def frame(self, peer: Peer, frame: Frame) -> None:
         assert peer.member is not None
         index = peer.member.index
-        worker, note = self.workers[index], frame.json()
+        worker = self.workers[index]
         if worker.peer is not peer:
             return
-        kind = note.get("type")
+        report, generation = decode_report(frame.json())
         if self.result is not None:
             # While this coordinator moves, nobody who is still here is told to end: they will find the next one.
-            if kind != "beat" and not self.moving:
+            if not isinstance(report, Busy) and not self.moving:
                 self._tell(index, self._farewell())
-        elif kind == "event":
-            self._event(index, note["event"], note.get("generation") == self.generation)
-        elif kind == "beat":
-            self._preparing(index, note)
-        elif kind == "here" and not self.running and not self.asked.is_taking:
-            self._prepare(index)
-        elif kind == "leaving":
-            self._leave(index)
-        elif kind == "failed":
-            self.fail(Failure(index, "pod", note["code"], note["message"], -1, note.get("log", "")))
-        elif note.get("generation") == self.generation:
-            self._of_generation(index, kind, note)
+        else:
+            self._hear(index, report, generation == self.generation)
 
-    def _of_generation(self, index: int, kind: Any, note: dict[str, Any]) -> None:
-        worker = self.workers[index]
-        if kind == "ready":
-            worker.ready, worker.services = True, note["services"]
-            self._phase(index, "ready")
-            self._select_if_ready()
-        elif kind == "ended":
-            self._ended(index, note)
+    def _hear(self, index: int, report: Report, current: bool) -> None:
+        """Act on what a worker says; `current`: of the generation that is under way."""
+        match report:
+            case Reported():
+                self._event(index, report.event, current)
+            case Busy():
+                self._preparing(index, report)
+            case Here() if not self.running and not self.asked.is_taking:
+                self._prepare(index)
+            case Leaving():
+                self._leave(index)
+            case CannotPrepare():
+                self.fail(Failure(index, "pod", report.code, report.message, -1))
+            case Ready() if current:
+                self.workers[index].ready, self.workers[index].services = True, report.services
+                self._phase(index, "ready")
+                self._select_if_ready()
+            case ProcessEnded() if current:
+                self._ended(index, report)
 
-    def _event(self, index: int, event: dict[str, Any], current: bool) -> None:
-        worker = self.workers[index]
+    def _event(self, index: int, event: Event, current: bool) -> None:
+        worker, number = self.workers[index], round_of(event)
         self.patience.progress = time.monotonic()
-        if current:
-            worker.round = event.get("round", worker.round)
-        if event["event"] == "checkpoint":
-            self.history.committed(event["round"])
-        if event["event"] != "alive" and (index == 0 or event["event"] != "round"):
+        if current and number is not None:
+            worker.round = number
+        if isinstance(event, Checkpoint):
+            self.history.committed(event.round)
+        if not isinstance(event, Alive) and (index == 0 or not isinstance(event, Round)):
             self.on_event(event)
 
-    def _preparing(self, index: int, note: dict[str, Any]) -> None:
+    def _preparing(self, index: int, report: Busy) -> None:
         """Whoever gets on with its preparations is waited for, however long they take."""
         worker = self.workers[index]
-        phase, done = note.get("phase", worker.phase), note.get("done", 0)
-        if done > worker.done:
-            worker.done, self.patience.gathering_since = done, time.monotonic()
-        if phase != worker.phase:
-            self._phase(index, phase)
+        if (report.done or 0) > worker.done:
+            worker.done, self.patience.gathering_since = report.done or 0, time.monotonic()
+        if report.phase is not None and report.phase != worker.phase:
+            self._phase(index, report.phase)
 
-    def _ended(self, index: int, note: dict[str, Any]) -> None:
+    def _ended(self, index: int, ended: ProcessEnded) -> None:
         worker = self.workers[index]
-        if note["role"] == "trainer":
-            worker.ended = note["code"]
-        if note["role"] == "trainer" and worker.ended == 0:
+        if ended.role == "trainer":
+            worker.ended = ended.code
+        if ended.role == "trainer" and worker.ended == 0:
             self._phase(index, "done")
             if all(w.ended == 0 for w, trains in zip(self.workers, self.trainers, strict=True) if trains):
                 self.asked.finish()
             return
-        told = note["role"], note["code"], note["message"]
-        self.fail(Failure(index, *told, worker.round, note.get("log", ""), note["kind"]))
+        self.fail(Failure(index, ended.role, ended.code, ended.message, worker.round, ended.log, ended.kind))
 
     def fail(self, failure: Failure) -> None:
         """Note a failure; what follows from it is decided a moment later, when its consequences are known too."""
@@ -175,7 +196,7 @@ class Coordinator:
         """Have everybody write a checkpoint and end."""
         self.leaving = set(range(len(self.workers)))
         if self.running:
-            self._tell_all({"type": "stop"})
+            self._tell_all(Stop())
         else:
             self._finish(RETRY, "stopped before training began")
 
@@ -184,7 +205,7 @@ class Coordinator:
         self._phase(index, "leaving")
         self.leaving.add(index)
         if self.running:
-            self._tell_all({"type": "stop"})
+            self._tell_all(Stop())
         else:
             self._release(f"worker {index} was told to end before training began")
 
@@ -199,7 +220,7 @@ class Coordinator:
         self._ticked = now
         if now - self._beaten > BEAT_SECONDS:
             self._beaten = now
-            self._tell_all({"type": "beat"})
+            self._tell_all(Beat())
         for worker in self.workers:
             if worker.peer is not None and now - worker.peer.heard > SILENCE_SECONDS:
                 self.server.drop(worker.peer, f"silent for {SILENCE_SECONDS:.0f} s")
@@ -248,7 +269,7 @@ class Coordinator:
         self.running = False
         self.asked.forget_selection()
         self.generation += not self.asked.is_taking
-        self.on_event({"event": "restart", "generation": self.generation, "worker": who, "cause": words})
+        self.on_event(Restart(self.generation, who, words))
         self._release(words)
         if self.result is not None:
             return
@@ -280,12 +301,12 @@ class Coordinator:
         if 0 in leaving or len(leaving) == len(self.workers):
             self.result, self.moving = (RETRY, words), True
         for index in leaving:
-            self._tell(index, {"type": "finish", "code": RETRY, "message": words, "cause": None})
+            self._tell(index, Finish(RETRY, words, None))
             self.workers[index] = WorkerState()
 
     def _watch_progress(self, now: float) -> None:
         if self.patience.wants_stacks(now):
-            self._tell_all({"type": "dump"})
+            self._tell_all(DumpStacks())
         elif (failure := self.patience.stall(now, self.workers)) is not None:
             if self.rules.stall_ends:
                 self._finish(RETRY, str(failure), failure)
@@ -300,8 +321,8 @@ class Coordinator:
         elif (failure := self.patience.absence(now, self.workers)) is not None:
             self._finish(RETRY, failure.message, failure)
         elif text := self.patience.reminder(now, self.workers):
-            self.on_event({"event": "note", "text": text})
-            self._tell_all({"type": "waiting", "text": text})
+            self.on_event(Notice(text))
+            self._tell_all(Waiting(text))
 
     def _select_if_ready(self) -> None:
         if not self.running and not self.asked.is_selecting and all(worker.ready for worker in self.workers):
@@ -313,15 +334,14 @@ class Coordinator:
         if not all(worker.ready for worker in self.workers):
             return
         self.running, self.patience.progress = True, time.monotonic()
-        services = [{**each, "worker": index} for index, worker in enumerate(self.workers) for each in worker.services]
-        start = {"type": "start", "generation": self.generation, "services": services, "checkpoint": checkpoint}
-        self._tell_all({**start, "first": self.first})
+        services = tuple(replace(each, worker=i) for i, worker in enumerate(self.workers) for each in worker.services)
+        self._tell_all(StartTrainer(self.generation, services, checkpoint, self.first))
         self.first = False
         for index in range(len(self.workers)):
             self._phase(index, "training")
 
     def _prepare(self, index: int) -> None:
-        self._tell(index, {"type": "prepare", "generation": self.generation})
+        self._tell(index, Prepare(self.generation))
 
     def finish(self, code: int, message: str) -> None:
         """End the job by something that is no worker's fault: whoever comes is told why."""
@@ -331,20 +351,19 @@ class Coordinator:
         self.result, self.cause = (code, message), cause
         self._tell_all(self._farewell())
 
-    def _farewell(self) -> dict[str, Any]:
+    def _farewell(self) -> Finish:
         assert self.result is not None
-        code, message = self.result
-        return {"type": "finish", "code": code, "message": message, "cause": self.cause and self.cause.to_json()}
+        return Finish(*self.result, self.cause)
 
-    def _tell_all(self, note: dict[str, Any]) -> None:
+    def _tell_all(self, order: Order) -> None:
         for index in range(len(self.workers)):
-            self._tell(index, note)
+            self._tell(index, order)
 
-    def _tell(self, index: int, note: dict[str, Any]) -> None:
+    def _tell(self, index: int, order: Order) -> None:
         peer = self.workers[index].peer
         if peer is not None:
-            self.server.send(peer, Kind.NOTE, note)
+            self.server.send(peer, Kind.CONTROL, encode_order(order))
 
     def _phase(self, index: int, phase: str) -> None:
         self.workers[index].phase = phase
-        self.on_event({"event": "phase", "worker": index, "phase": phase})
+        self.on_event(Phase(index, phase))

@@ -1,62 +1,12 @@
-"""What a failure is, and what should follow from it. Decides only; acting is the coordinator's."""
+"""What should follow from a failure. Decides only; acting is the coordinator's."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from umiak.errors import StorageError
+from umiak.messages.failure import Failure
 
 REPEATS = 3
-RETRY = 75
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a generation ended. `code` is the process's exit code, negative for a signal; `log` its last lines; `kind` the class
-    of its error."""
-
-    worker: int
-    role: str
-    code: int
-    message: str
-    round: int
-    log: str = ""
-    kind: str = ""
-    time: float = field(default_factory=time.time)
-
-    @property
-    def is_consequence(self) -> bool:
-        """Whether it only tells that somebody else was lost."""
-        return self.code == RETRY and not self.is_storage
-
-    @property
-    def is_storage(self) -> bool:
-        """Whether a volume failed for longer than anybody is patient. A restart would read and write the same files."""
-        return self.kind == StorageError.__name__
-
-    @property
-    def can_repeat(self) -> bool:
-        """Whether the same again would show that it comes every time. Before a trainer's first round only its own error does:
-        connections and processes that are lost then have no round in common."""
-        return not self.is_consequence and (self.round >= 0 or self.code > 0)
-
-    @property
-    def likeness(self) -> tuple[int, str, int, int]:
-        return self.worker, self.role, self.code, self.round
-
-    @property
-    def exit_code(self) -> int:
-        """That of a job which ends by it."""
-        return self.code if self.code > 0 else 1
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return f"{self.role} of worker {self.worker}: {self.message}"
 
 
 def cause_of(failures: Sequence[Failure]) -> Failure | None:

@@ -8,46 +8,56 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from umiak.rundir import layout
+from umiak.messages.control import StartTrainer
+from umiak.rundir import checkpoint, layout
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
 from umiak.worker.child import Report, TrainerChild
-from umiak.worker.supervisor import WorkerPlan
+from umiak.worker.supervisor import ForkTrainer, WorkerPlan
+
+if TYPE_CHECKING:
+    from umiak.trainer.run import Assignment
 
 log = logging.getLogger("umiak.trainer")
 
 
-def start_trainer(
-    plan: WorkerPlan, settings: Settings, loaded: Loaded, note: dict[str, Any], close: list[int]
-) -> TrainerChild:
-    """Fork the trainer of a worker, as the coordinator's start note says."""
-    from umiak.rundir import checkpoint
-    from umiak.trainer.run import Assignment, ServiceAddress, run
+def start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded) -> ForkTrainer:
+    """What forks the trainers of a worker, as the coordinator says."""
+    from umiak.trainer.run import run
+
+    settings = dataclasses.replace(settings, tls=Path(plan.tls) if plan.tls else None)
+
+    def fork(start: StartTrainer, replaces: bool, close: list[int]) -> TrainerChild:
+        def work(report: Report, stop_requested: Callable[[], bool], dots: TextIO) -> None:
+            log.info("commandline: %s", shlex.join(sys.argv))
+            run(loaded, settings, _assignment(plan, settings, start, replaces), report, stop_requested, dots)
+
+        return TrainerChild(work, plan.directory / layout.TRAINER_LOG, close, plan.echo)
+
+    return fork
+
+
+def _assignment(plan: WorkerPlan, settings: Settings, start: StartTrainer, replaces: bool) -> Assignment:
+    from umiak.trainer.run import Assignment
 
     assert plan.trainer is not None
-    settings = dataclasses.replace(settings, tls=Path(plan.tls) if plan.tls else None)
-    assignment = Assignment(
+    out = settings.save_dir
+    named = out / layout.CHECKPOINTS / start.checkpoint if start.checkpoint else None
+    return Assignment(
         trainer=plan.trainer,
         trainers=plan.trainers,
         job=plan.job,
-        generation=note["generation"],
-        services=[ServiceAddress(**service) for service in note["services"]],
+        generation=start.generation,
+        services=start.services,
         token=plan.token,
-        out=settings.save_dir,
-        checkpoint=settings.save_dir / layout.CHECKPOINTS / note["checkpoint"] if note["checkpoint"] else None,
-        replaces=note.get("replaces", False),
-        first=note["first"],
+        out=out,
+        # The others have trained on since the checkpoint of a lost one was named.
+        checkpoint=checkpoint.select(out) if replaces else named,
+        replaces=replaces,
+        first=start.first,
     )
-
-    def work(report: Report, stop_requested: Callable[[], bool], dots: TextIO) -> None:
-        log.info("commandline: %s", shlex.join(sys.argv))
-        # The others have trained on since theirs was named.
-        newest = checkpoint.select(settings.save_dir) if assignment.replaces else assignment.checkpoint
-        run(loaded, settings, dataclasses.replace(assignment, checkpoint=newest), report, stop_requested, dots)
-
-    return TrainerChild(work, plan.directory / layout.TRAINER_LOG, close, plan.echo)
 
 
 def warm_up() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import select
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from umiak.errors import RetryError, UmiakError, described
+from umiak.messages import control
+from umiak.messages.control import Order
 from umiak.wire import hello
 from umiak.wire.address import Address
 from umiak.wire.frames import Channel, Frame, Kind
@@ -49,10 +51,11 @@ def pending(channel: Channel) -> bool:
     return isinstance(channel.sock, ssl.SSLSocket) and channel.sock.pending() > 0
 
 
-def note_of(frame: Frame) -> dict[str, Any]:
+def order_of(frame: Frame) -> Order:
+    """What the coordinator says. Raises Dismissed if it wants nothing more of this worker."""
     if frame.kind is Kind.ERROR:
         error = described(frame.json())
         dismissed = Dismissed(str(error))
         dismissed.exit_code = error.exit_code
         raise dismissed
-    return frame.json()
+    return control.decode_order(frame.json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from umiak.worker.failures import RETRY, Failure
+from umiak.messages.failure import RETRY, Failure
 from umiak.worker.roster import Rules, WorkerState, listed
 
 REMIND_SECONDS = 10.0

@@ -21,11 +21,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from umiak.contract import ports
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
+from umiak.messages.events import Checkpoint, Event
 from umiak.pserver.process import ServerOptions, listening, tls_for
 from umiak.rundir import generations
 from umiak.spec.settings import Settings
@@ -151,7 +152,8 @@ def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Ass
     # Connecting asks this too, but only after the output directory was made.
     tls_for([address for address, _, _ in services], _text(settings.tls), settings.insecure, credentials.client_context)
 
-    from umiak.trainer.run import Assignment, ServiceAddress
+    from umiak.messages.control import ServiceAddress
+    from umiak.trainer.run import Assignment
 
     return settings, Assignment(
         trainer=me,
@@ -179,10 +181,10 @@ def take_output(settings: Settings, assignment: Assignment) -> Assignment:
     return replace(assignment, checkpoint=found)
 
 
-def _report(event: dict[str, Any]) -> None:
+def _report(event: Event) -> None:
     """Everything else that is reported has its line in the log already."""
-    if event["event"] == "checkpoint":
-        log.info("checkpoint of round %d: %s", event["round"], event["path"])
+    if isinstance(event, Checkpoint):
+        log.info("checkpoint of round %d: %s", event.round, event.path)
 
 
 class _Stop:

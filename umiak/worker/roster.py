@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+from umiak.messages.control import ServiceAddress
 from umiak.wire.server import Peer
 
 WAIT_SECONDS = 600.0
@@ -27,7 +27,7 @@ class WorkerState:
 
     peer: Peer | None = None
     ready: bool = False
-    services: list[dict[str, Any]] = field(default_factory=list)
+    services: tuple[ServiceAddress, ...] = ()
     round: int = -1
     """The last round of this attempt that it has reported; -1 before its trainer is restored."""
     ended: int | None = None

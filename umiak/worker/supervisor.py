@@ -24,6 +24,24 @@ from typing import Any
 
 from umiak.contract import reasons
 from umiak.errors import UmiakError
+from umiak.messages.control import (
+    Busy,
+    DumpStacks,
+    Finish,
+    Here,
+    Order,
+    Prepare,
+    ProcessEnded,
+    Ready,
+    Report,
+    Reported,
+    ServiceAddress,
+    StartTrainer,
+    Stop,
+    Waiting,
+    encode_report,
+)
+from umiak.messages.events import Checkpoint, Event, Notice, round_of
 from umiak.pserver.process import ServerOptions
 from umiak.rundir import layout
 from umiak.spec.settings import Settings
@@ -32,10 +50,10 @@ from umiak.wire.frames import Channel, Kind
 from umiak.worker.background import in_background
 from umiak.worker.cgroup import memory_kills
 from umiak.worker.child import TrainerChild
-from umiak.worker.link import SILENCE_SECONDS, Silent, arrived, join, note_of, pending
+from umiak.worker.link import SILENCE_SECONDS, Silent, arrived, join, order_of, pending
 
-StartTrainer = Callable[[dict[str, Any], list[int]], TrainerChild]
-"""Forks a trainer, given the coordinator's start note and the descriptors the child must close."""
+ForkTrainer = Callable[[StartTrainer, bool, list[int]], TrainerChild]
+"""Forks a trainer, given the coordinator's order, whether it replaces a lost one, and the descriptors the child must close."""
 
 BEAT_SECONDS = 2.0
 PAUSE_SECONDS = 5.0
@@ -50,7 +68,7 @@ log = logging.getLogger("umiak.worker")
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What one worker runs. `addresses` are its services: (address, holds dense blocks, holds rows).
+    """What one worker runs. `addresses` are its services.
 
     The host `*` in an address stands for the address under which this worker reaches the coordinator.
     """
@@ -62,7 +80,7 @@ class WorkerPlan:
     coordinator: str
     trainers: int
     trainer: int | None
-    addresses: tuple[tuple[str, bool, bool], ...]
+    addresses: tuple[ServiceAddress, ...]
     tls: str | None
     insecure: bool
     directory: Path
@@ -85,7 +103,7 @@ def sources_of(settings: Settings) -> tuple[str, ...]:
 
 
 class Supervisor:
-    def __init__(self, plan: WorkerPlan, start_trainer: StartTrainer, channel: Channel) -> None:
+    def __init__(self, plan: WorkerPlan, start_trainer: ForkTrainer, channel: Channel) -> None:
         self.plan, self._start_trainer, self.channel = plan, start_trainer, channel
         self.generation = -1
         self.server: subprocess.Popen[bytes] | None = None
@@ -93,24 +111,25 @@ class Supervisor:
         self._told: set[str] = set()
         self._preparing = False
         """Whether a new server is to be started once nothing of the generation before is left."""
-        self._endings: list[tuple[dict[str, Any], Future[str], float]] = []
+        self._endings: list[tuple[ProcessEnded, Future[str], float]] = []
         """Processes that ended, the last lines of their logs, and until when those are waited for."""
         self.round = self.committed = -1
         """The last round that its trainer reported, and the last that is in a checkpoint."""
-        self.note: dict[str, Any] = {}
+        self._order: StartTrainer | None = None
+        """What the running trainer was started with."""
         self.replaced = 0
         self._kills = memory_kills()
         self._local = Address.parse(plan.coordinator).is_unix
-        self.addresses = [(_own(address, channel), dense, rows) for address, dense, rows in plan.addresses]
+        self.addresses = tuple(replace(each, address=_own(each.address, channel)) for each in plan.addresses)
 
-    def run(self, attend: Callable[[Supervisor], None] = lambda _: None) -> dict[str, Any]:
-        """Obey until told to finish, and return that note. A RetryError says that the coordinator is gone.
+    def run(self, attend: Callable[[Supervisor], None] = lambda _: None) -> Finish:
+        """Obey until told to finish, and return that order. A RetryError says that the coordinator is gone.
 
         `attend` is called every now and then.
         """
         beat = heard = looked = time.monotonic()
         try:
-            self.say({"type": "here"})
+            self.say(Here())
             while True:
                 watched: list[Any] = [self.channel.sock]
                 if self.trainer is not None and not self.trainer.closed and not self._preparing:
@@ -118,10 +137,10 @@ class Supervisor:
                 select.select(watched, [], [], 0 if pending(self.channel) else TICK_SECONDS)
                 while (frame := arrived(self.channel)) is not None:
                     heard = time.monotonic()
-                    note = note_of(frame)
-                    if note["type"] == "finish":
-                        return note
-                    self._obey(note)
+                    order = order_of(frame)
+                    if isinstance(order, Finish):
+                        return order
+                    self._obey(order)
                 if self.trainer is not None and not self._preparing:
                     for event in self.trainer.events():
                         self._pass_on(event)
@@ -133,7 +152,7 @@ class Supervisor:
                 looked = now
                 if now - beat > BEAT_SECONDS:
                     beat = now
-                    self.say({"type": "beat"})
+                    self.say(Busy())
                 # A local launcher may be suspended by its terminal; one on another machine that is silent is gone.
                 if not self._local and now - heard > SILENCE_SECONDS:
                     raise Silent(f"lost {self.channel.peer}: silent for {SILENCE_SECONDS:.0f} s")
@@ -142,29 +161,30 @@ class Supervisor:
             self._kill()
             self._gone(wait=True)
 
-    def _pass_on(self, event: dict[str, Any]) -> None:
-        self.round = event.get("round", self.round)
-        if event["event"] == "checkpoint":
-            self.committed = event["round"]
-        self.say({"type": "event", "event": event})
+    def _pass_on(self, event: Event) -> None:
+        number = round_of(event)
+        self.round = self.round if number is None else number
+        if isinstance(event, Checkpoint):
+            self.committed = event.round
+        self.say(Reported(event))
 
-    def _obey(self, note: dict[str, Any]) -> None:
-        kind = note["type"]
-        if kind == "prepare":
-            self._kill()
-            self.generation, self._told, self._endings, self._preparing = note["generation"], set(), [], True
-            self._look_after()
-        elif kind == "start" and note["generation"] == self.generation and self.plan.trainer is not None:
-            beside = dict(zip((address for address, _, _ in self.addresses), self.plan.beside, strict=False))
-            services = [{**each, "address": beside.get(each["address"], each["address"])} for each in note["services"]]
-            self.note, self.replaced = {**note, "services": services}, 0
-            self.trainer = self._start_trainer(self.note, self._descriptors())
-        elif kind == "stop" and self.trainer is not None:
-            self.trainer.stop()
-        elif kind == "dump":
-            self._dump()
-        elif kind == "waiting":
-            log.info("%s", note["text"])
+    def _obey(self, order: Order) -> None:
+        match order:
+            case Prepare():
+                self._kill()
+                self.generation, self._told, self._endings, self._preparing = order.generation, set(), [], True
+                self._look_after()
+            case StartTrainer() if order.generation == self.generation and self.plan.trainer is not None:
+                beside = dict(zip((each.address for each in self.addresses), self.plan.beside, strict=False))
+                services = [replace(each, address=beside.get(each.address, each.address)) for each in order.services]
+                self._order, self.replaced = replace(order, services=tuple(services)), 0
+                self.trainer = self._start_trainer(self._order, False, self._descriptors())
+            case Stop() if self.trainer is not None:
+                self.trainer.stop()
+            case DumpStacks():
+                self._dump()
+            case Waiting():
+                log.info("%s", order.text)
 
     def _dump(self) -> None:
         """Have both processes write into their logs where they are."""
@@ -187,7 +207,7 @@ class Supervisor:
             job=plan.job,
             generation=self.generation,
             trainers=plan.trainers,
-            addresses=[address for address, _, _ in self.addresses],
+            addresses=[each.address for each in self.addresses],
             root=str(plan.directory.parent),
             sources=plan.sources,
             beside=plan.beside,
@@ -210,9 +230,8 @@ class Supervisor:
             self.server.stdin.flush()
 
     def _ready(self) -> None:
-        services = [{"address": address, "dense": dense, "rows": rows} for address, dense, rows in self.addresses]
         self._told.add("ready")
-        self.say({"type": "ready", "services": services})
+        self.say(Ready(self.addresses))
 
     def _look_after(self) -> None:
         """Hear what the server says, and notice processes that have ended."""
@@ -240,26 +259,26 @@ class Supervisor:
 
     def _replace(self, cause: str) -> None:
         """Start another trainer in the place of a lost one; the servers know whether the others can wait for it."""
-        assert self.trainer is not None
+        assert self.trainer is not None and self._order is not None
         self.trainer.gone(wait=True)
         self.replaced += 1
-        text = f"the trainer of worker {self.plan.index} was {cause}; another takes its place, the others go on"
-        self.say({"type": "event", "event": {"event": "note", "text": text}})
-        self.trainer = self._start_trainer({**self.note, "replaces": True}, self._descriptors())
+        text = f"the trainer of worker {self.plan.index} was {cause}; another takes its place, the others continue"
+        self.say(Reported(Notice(text)))
+        self.trainer = self._start_trainer(self._order, True, self._descriptors())
 
     def _ended(self, role: str, code: int, message: str, kind: str = "") -> None:
         if role not in self._told:
             self._told.add(role)
             path = self.plan.directory / (layout.TRAINER_LOG if role == "trainer" else layout.SERVER_LOG)
             last = in_background(lambda: tail(path) if code else "")
-            note = {"type": "ended", "role": role, "code": code, "message": message, "kind": kind}
-            self._endings.append((note, last, time.monotonic() + TAIL_SECONDS))
+            ended = ProcessEnded(role, code, message, kind)
+            self._endings.append((ended, last, time.monotonic() + TAIL_SECONDS))
 
     def _tell_endings(self) -> None:
-        for note, last, deadline in list(self._endings):
+        for ended, last, deadline in list(self._endings):
             if last.done() or time.monotonic() > deadline:
-                self._endings.remove((note, last, deadline))
-                self.say({**note, "log": last.result() if last.done() else ""})
+                self._endings.remove((ended, last, deadline))
+                self.say(replace(ended, log=last.result() if last.done() else ""))
 
     def _describe(self, code: int) -> tuple[str, str]:
         """What an exit code means: for people, and as a code of umiak/contract/reasons.py."""
@@ -268,8 +287,8 @@ class Supervisor:
             return reasons.OUT_OF_MEMORY_TEXT, reasons.OUT_OF_MEMORY
         return describe(code), ""
 
-    def say(self, note: dict[str, Any]) -> None:
-        self.channel.send(Kind.NOTE, {**note, "generation": self.generation})
+    def say(self, report: Report) -> None:
+        self.channel.send(Kind.CONTROL, encode_report(report, self.generation))
 
     def _kill(self) -> None:
         for process in (self.trainer, self.server):
@@ -323,7 +342,7 @@ def _own(address: str, channel: Channel) -> str:
     return str(Address(channel.sock.getsockname()[0], int(port))) if host == ANY_HOST else address
 
 
-def main(plan: WorkerPlan, start_trainer: StartTrainer) -> int:
+def main(plan: WorkerPlan, start_trainer: ForkTrainer) -> int:
     """The whole life of a local job's supervisor, in a process of its own."""
     try:
         plan = replace(plan, incarnation=secrets.token_hex(8))

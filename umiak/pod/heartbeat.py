@@ -9,29 +9,29 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 from umiak.errors import UmiakError
+from umiak.messages.control import NO_GENERATION, Busy, Finish, Waiting, encode_report
 from umiak.wire.frames import Channel, Kind
-from umiak.worker.link import Dismissed, arrived, note_of, pending
+from umiak.worker.link import Dismissed, arrived, order_of, pending
 from umiak.worker.supervisor import BEAT_SECONDS
 
 TICK_SECONDS = 0.2
 log = logging.getLogger("umiak.worker")
 
 
-class Heart:
+class Heartbeat:
     """Beats in a thread as long as the block lasts. Interrupts the block (KeyboardInterrupt) if the job ends meanwhile."""
 
     def __init__(self, channel: Channel, state: Callable[[], tuple[str, int]]) -> None:
         """`state()` says what is being done, and how far it has got: a number that grows."""
         self.channel, self._state = channel, state
-        self.finish: dict[str, Any] | None = None
+        self.finish: Finish | None = None
         self.dismissed: Dismissed | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
-    def __enter__(self) -> Heart:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 
@@ -48,17 +48,17 @@ class Heart:
                 if time.monotonic() - beat > BEAT_SECONDS:
                     beat = time.monotonic()
                     phase, done = self._state()
-                    self.channel.send(Kind.NOTE, {"type": "beat", "phase": phase, "done": done, "generation": -1})
+                    self.channel.send(Kind.CONTROL, encode_report(Busy(phase, done), NO_GENERATION))
                 if not pending(self.channel):
                     select.select([self.channel.sock], [], [], TICK_SECONDS)
                 while (frame := arrived(self.channel)) is not None:
-                    note = note_of(frame)
-                    if note["type"] == "finish":
-                        self.finish = note
+                    order = order_of(frame)
+                    if isinstance(order, Finish):
+                        self.finish = order
                         _thread.interrupt_main()
                         return
-                    if note["type"] == "waiting":
-                        log.info("%s", note["text"])
+                    if isinstance(order, Waiting):
+                        log.info("%s", order.text)
         except Dismissed as error:
             self.dismissed = error
             _thread.interrupt_main()
