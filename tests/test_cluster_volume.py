@@ -16,7 +16,7 @@ from tests.fake_aws.operations import Break
 from tests.fake_aws.people import ACCOUNT
 from tests.test_cluster_ownership import OLD, data
 from umiak.cluster import manifests, template
-from umiak.jobs.manifests import UID
+from umiak.kube.podspec import UID
 from umiak.spec import yamlfile
 from umiak.spec.cluster import ClusterSpec, Destroy
 

@@ -22,7 +22,9 @@ from umiak import trusted
 from umiak.cli.main import main
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.kube import kubeconfig
-from umiak.kube.api import Api, ApiError, path
+from umiak.kube.api import Api
+from umiak.kube.objects import path
+from umiak.kube.refusals import ApiError
 from umiak.wire import credentials
 
 JOBS = path("Job", "default")

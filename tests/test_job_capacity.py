@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from tests import kube_objects as make
-from umiak.jobs import capacity, manifests, pods
+from umiak.jobs import capacity, manifests
+from umiak.kube.nodes import node as read_node
 from umiak.spec.job import JobSpec
 
 
 def said(nodes: list[dict[str, Any]], items: list[dict[str, Any]] | None = None, **fields: Any) -> str | None:
     spec = JobSpec("rec", "img", **fields)
     template = manifests.job(spec)["spec"]["template"]["spec"]
-    rooms = capacity.rooms([pods.node(item) for item in nodes], items or [], template)
+    rooms = capacity.rooms([read_node(item) for item in nodes], items or [], template)
     return capacity.warning(rooms, template, spec.workers)
 
 

@@ -12,6 +12,7 @@ from umiak.cli import job_text as display
 from umiak.contract.lines import Told
 from umiak.jobs import capacity, pods, status
 from umiak.jobs.diagnosis import Facts, Problem, problems
+from umiak.kube.nodes import node as read_node
 from umiak.messages.events import Checkpoint, Phase, Round, Snapshot
 
 NOW = datetime(2026, 11, 16, 9, 20, tzinfo=UTC)
@@ -109,9 +110,9 @@ def test_a_backing_off_pull_is_explained_by_its_event() -> None:
 
 def test_no_room_says_what_is_missing_on_which_node() -> None:
     nodes = [
-        pods.node(make.node("n1")),
-        pods.node(make.node("n2", memory="1Gi")),
-        pods.node(make.node("n3", ready="False")),
+        read_node(make.node("n1")),
+        read_node(make.node("n2", memory="1Gi")),
+        read_node(make.node("n3", ready="False")),
     ]
     template = make.job()["spec"]["template"]["spec"]
     busy = make.running(0, node="n1")
@@ -156,14 +157,14 @@ def test_an_image_without_our_program() -> None:
 
 
 def test_a_silent_node_comes_with_the_command_that_frees_the_worker() -> None:
-    nodes = [pods.node(make.node("n2", ready="Unknown"))]
+    nodes = [read_node(make.node("n2", ready="Unknown"))]
     (problem,) = found(make.running(1, deleted="2026-11-16T09:04:00Z"), nodes=nodes)
     assert problem.what.startswith("node n2 is silent since 09:03:00 UTC")
     assert problem.fix.endswith("kubectl delete node n2")
 
 
 def test_a_node_that_is_gone() -> None:
-    (problem,) = found(make.running(1), nodes=[pods.node(make.node("n1"))])
+    (problem,) = found(make.running(1), nodes=[read_node(make.node("n1"))])
     assert problem.what == "node n2 is gone"
 
 

@@ -21,6 +21,7 @@ from umiak.contract.lines import Told
 from umiak.jobs import pods, status, watch
 from umiak.kube import kubeconfig
 from umiak.kube.api import Api
+from umiak.kube.nodes import node as read_node
 from umiak.messages.events import Round
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
@@ -98,9 +99,9 @@ def test_a_large_job_shows_who_differs(tmp_path: Path) -> None:
 def test_prices_come_from_aws_in_the_background(aws: FakeAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     prices = Prices()
-    elsewhere = pods.node(make.node("n1", labels=AWS))
+    elsewhere = read_node(make.node("n1", labels=AWS))
     assert prices(elsewhere) is None
-    node = pods.node(make.node("n1", labels=AWS, spec={"providerID": "aws:///us-west-2a/i-1"}))
+    node = read_node(make.node("n1", labels=AWS, spec={"providerID": "aws:///us-west-2a/i-1"}))
     assert prices(node) is None, "nobody waits for AWS"
     limit = time.monotonic() + 30
     while (price := prices(node)) is None and time.monotonic() < limit:

@@ -1,4 +1,4 @@
-"""Pulling a job's output: the far end is the real program, as a process here instead of in a visiting pod."""
+"""Pulling a job's output: the far end is the real program, as a process here instead of in a volume pod."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from umiak.kube.api import Api
 from umiak.kube.kubeconfig import Access
 
 
-class Here(volume_pod.Visit):
-    """A visit whose volume is a directory of this machine. Its line can be cut or made noisy."""
+class Here(volume_pod.VolumePod):
+    """A volume pod whose volume is a directory of this machine. Its line can be cut or made noisy."""
 
     def __init__(self, volume: Path, cut_after: int | None = None, noise: bool = False) -> None:
-        super().__init__(Api(Access("test", "http://127.0.0.1:1", "default", "nobody")), "default", "visitor")
+        super().__init__(Api(Access("test", "http://127.0.0.1:1", "default", "nobody")), "default", "pod")
         object.__setattr__(self, "volume", volume)
         object.__setattr__(self, "cut_after", cut_after)
         object.__setattr__(self, "noise", noise)
@@ -63,9 +63,9 @@ def volume(tmp_path: Path) -> Path:
     return tmp_path / "volume"
 
 
-def bring(visit: Here, target: Path, pass_id: int | None = None) -> int:
-    files = output.chosen(output.listing(visit, "job/output"), pass_id)
-    return output.pull(visit, "job/output", files, target, lambda done, total: None)
+def bring(pod: Here, target: Path, pass_id: int | None = None) -> int:
+    files = output.chosen(output.listing(pod, "job/output"), pass_id)
+    return output.pull(pod, "job/output", files, target, lambda done, total: None)
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -127,8 +127,8 @@ def test_files_outside_the_directory_are_refused(volume: Path, tmp_path: Path) -
         output.pull(Here(volume), "job/output", [file], tmp_path / "here", lambda done, total: None)
 
 
-def test_a_visitor_reads_only_and_disappears_by_itself() -> None:
-    made = volume_pod.manifest("umiak-visit-1", "efsvol", "umiak/runtime:1", writable=False)
+def test_a_volume_pod_reads_only_and_disappears_by_itself() -> None:
+    made = volume_pod.manifest("umiak-volume-1", "efsvol", "umiak/runtime:1", writable=False)
     pod = made["spec"]["template"]["spec"]
     assert made["spec"]["ttlSecondsAfterFinished"] == 0
     assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "efsvol", "readOnly": True}

@@ -172,14 +172,14 @@ def test_pulling_is_about_as_fast_as_kubectl_cp(namespace: Namespace, tmp_path: 
     reader = _reader(namespace)
     ours, theirs = [], []
     access = kubeconfig.load(namespace.cluster.kubeconfig, None, {})
-    with Api(access) as api, volume_pod.visit(api, namespace.name, "efsvol", RUNTIME) as visit:
+    with Api(access) as api, volume_pod.started(api, namespace.name, "efsvol", RUNTIME) as pod:
         for number in range(8):
             began = time.monotonic()
             namespace.kubectl("cp", f"{reader}:/volume/{job.name}/output", str(tmp_path / f"kubectl-{number}"))
             theirs.append(time.monotonic() - began)
             began = time.monotonic()
-            files = output.listing(visit, f"{job.name}/output")
-            output.pull(visit, f"{job.name}/output", files, tmp_path / f"here-{number}", lambda done, total: None)
+            files = output.listing(pod, f"{job.name}/output")
+            output.pull(pod, f"{job.name}/output", files, tmp_path / f"here-{number}", lambda done, total: None)
             ours.append(time.monotonic() - began)
             for path in tmp_path.glob(f"*-{number}"):
                 shutil.rmtree(path)

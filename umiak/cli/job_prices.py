@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umiak.jobs.pods import Node
+    from umiak.kube.nodes import Node
 
 TYPE, REGION, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 CAPACITY = "eks.amazonaws.com/capacityType"

@@ -16,7 +16,7 @@ from umiak.errors import InputError
 
 if TYPE_CHECKING:
     from umiak.jobs.output import Place
-    from umiak.jobs.volume_pod import Visit
+    from umiak.jobs.volume_pod import VolumePod
 
 
 def run(argv: list[str]) -> int:
@@ -54,7 +54,7 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def _visit(options: argparse.Namespace) -> Iterator[tuple[Visit, Place]]:
+def _volume(options: argparse.Namespace) -> Iterator[tuple[VolumePod, Place]]:
     from umiak.jobs import output, volume_pod
     from umiak.spec import yamlfile
     from umiak.spec.job import JobSpec
@@ -68,15 +68,15 @@ def _visit(options: argparse.Namespace) -> Iterator[tuple[Visit, Place]]:
             place = output.Place(spec.claim, spec.output, spec.image)
         else:
             place = output.of_job(api, namespace, options.job)
-        with volume_pod.visit(api, namespace, place.claim, place.image) as visit:
-            yield visit, place
+        with volume_pod.started(api, namespace, place.claim, place.image) as pod:
+            yield pod, place
 
 
 def _ls(options: argparse.Namespace) -> int:
     from umiak.jobs import output
 
-    with _visit(options) as (visit, place):
-        files = output.listing(visit, place.directory)
+    with _volume(options) as (pod, place):
+        files = output.listing(pod, place.directory)
     for group in output.groups(files):
         when = datetime.fromtimestamp(group.time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         print(f"{group.name:<24} {group.count:>5} files {group.bytes:>16,} bytes  {when}")
@@ -90,10 +90,10 @@ def _pull(options: argparse.Namespace) -> int:
     if len(passes) > 1:
         raise InputError("umiak output pull: write JOB, at most one PASS, and DIR; see umiak output pull --help")
     wanted = _pass(passes[0]) if passes else None
-    with _visit(options) as (visit, place):
-        files = output.chosen(output.listing(visit, place.directory), wanted)
+    with _volume(options) as (pod, place):
+        files = output.chosen(output.listing(pod, place.directory), wanted)
         with bar("pulling") as show:
-            travelled = output.pull(visit, place.directory, files, Path(directory), show)
+            travelled = output.pull(pod, place.directory, files, Path(directory), show)
     total = sum(file.size for file in files)
     print(f"{directory}: {len(files)} files, {total:,} bytes, checksums right; {travelled:,} bytes travelled")
     return 0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umiak import trusted
 from umiak.cluster import advice, belongings, boundary, kube, ownership, stacks, states, sweep, waiting
@@ -24,6 +24,9 @@ from umiak.cluster.talk import Talk
 from umiak.errors import InputError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 from umiak.spec.yamlfile import to_yaml
+
+if TYPE_CHECKING:
+    from umiak.kube.api import Api
 
 # How often CloudFormation is asked again when it could not remove something.
 ATTEMPTS = 4
@@ -39,7 +42,7 @@ class Work:
     spec: ClusterSpec
     talk: Talk
     # A client for the cluster's API server, where there is a kubeconfig that works.
-    connect: Callable[[], kube.Api | None]
+    connect: Callable[[], Api | None]
     # What earlier clusters of this name kept goes too.
     earlier_too: bool = False
     # Networks of the cluster: after the stack is gone nothing else would tell which they were.
@@ -337,10 +340,10 @@ def holds_nothing(aws: Aws, thing: Thing) -> bool:
     return True
 
 
-def kubeconfig_client(path: Path, connect: kube.Connect) -> Callable[[], kube.Api | None]:
+def kubeconfig_client(path: Path, connect: kube.Connect) -> Callable[[], Api | None]:
     """A client if there is a kubeconfig; destroying needs none. One that others wrote might run anything."""
 
-    def client() -> kube.Api | None:
+    def client() -> Api | None:
         if not path.exists():
             return None
         if not trusted.is_recorded(path):

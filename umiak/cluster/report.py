@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import date
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from umiak import __version__
-from umiak.cluster import checks, kube, stacks, status
+from umiak.cluster import checks, stacks, status
 from umiak.cluster.aws import Aws
 from umiak.cluster.prices import PriceBook
 from umiak.errors import UmiakError
 from umiak.spec import yamlfile
 from umiak.spec.cluster import ClusterSpec
+
+if TYPE_CHECKING:
+    from umiak.kube.api import Api
 
 EVENTS = 60
 _PACKAGES = ("boto3", "botocore", "troposphere", "urllib3", "torch")
@@ -38,7 +41,7 @@ _MASKS = (
 )
 
 
-def write(aws: Aws, spec: ClusterSpec, book: PriceBook, connect: Callable[[], kube.Api | None], today: date) -> str:
+def write(aws: Aws, spec: ClusterSpec, book: PriceBook, connect: Callable[[], Api | None], today: date) -> str:
     """The whole report."""
     parts: tuple[tuple[str, Callable[[], Iterator[str]]], ...] = (
         ("versions", _versions),
@@ -83,21 +86,21 @@ def _events(aws: Aws, spec: ClusterSpec) -> Iterator[str]:
         yield f"{event.time:%H:%M:%S} {event.title} {event.kind} {event.status} {event.reason}".rstrip()
 
 
-def _items(connect: Callable[[], kube.Api | None], where: str) -> list[dict[str, Any]]:
+def _items(connect: Callable[[], Api | None], where: str) -> list[dict[str, Any]]:
     api = connect()
     if api is None:
         raise UmiakError("there is no kubeconfig here; `umiak cluster kubeconfig` writes one")
     return api.items(where)
 
 
-def _nodes(connect: Callable[[], kube.Api | None]) -> Iterator[str]:
+def _nodes(connect: Callable[[], Api | None]) -> Iterator[str]:
     for node in _items(connect, "/api/v1/nodes"):
         true = [each["type"] for each in node["status"].get("conditions", []) if each["status"] == "True"]
         info = node["status"].get("nodeInfo", {})
         yield f"{node['metadata']['name']}: {', '.join(true) or 'no condition holds'}; {info.get('kubeletVersion', '')}".rstrip()
 
 
-def _pods(connect: Callable[[], kube.Api | None]) -> Iterator[str]:
+def _pods(connect: Callable[[], Api | None]) -> Iterator[str]:
     for pod in _items(connect, "/api/v1/pods"):
         found = pod.get("status", {})
         ready = any(each["type"] == "Ready" and each["status"] == "True" for each in found.get("conditions", []))
@@ -110,7 +113,7 @@ def _pods(connect: Callable[[], kube.Api | None]) -> Iterator[str]:
         yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']}: {found.get('phase')} {why}".rstrip()
 
 
-def _warnings(connect: Callable[[], kube.Api | None]) -> Iterator[str]:
+def _warnings(connect: Callable[[], Api | None]) -> Iterator[str]:
     found = [each for each in _items(connect, "/api/v1/events") if each.get("type") == "Warning"]
     for event in found[-EVENTS:]:
         about = event.get("involvedObject", {})

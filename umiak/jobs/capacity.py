@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from umiak.jobs.pods import Node, amount
+from umiak.kube.nodes import Node
+from umiak.kube.objects import Object, amount
 
-Object = dict[str, Any]
 GIB = Decimal(1024**3)
 
 

@@ -17,7 +17,9 @@ from umiak.jobs.manifests import (
     VOLUME,
 )
 from umiak.jobs.submit import remove
-from umiak.kube.api import Api, ApiError, Object, path
+from umiak.kube.api import Api
+from umiak.kube.objects import Object, path
+from umiak.kube.refusals import ApiError
 
 POLL_SECONDS = 0.5
 # Beyond the pods' own grace: Kubernetes needs a moment to see that they are gone.
@@ -94,8 +96,8 @@ def wipe(api: Api, namespace: str, claim: str, where: str, image: str) -> None:
     # The pod stays while there is something to remove, however long that takes.
     awake = f"while kill -0 $! 2>/dev/null; do touch {volume_pod.ALIVE}; sleep 0.2; done; wait $!"
     script = f"rm -rf {VOLUME}/{where} & {awake} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
-    with volume_pod.visit(api, namespace, claim, image, writable=True) as visit:
-        for _ in visit.run(["sh", "-c", script]):
+    with volume_pod.started(api, namespace, claim, image, writable=True) as pod:
+        for _ in pod.run(["sh", "-c", script]):
             pass
 
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.jobs.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
+from umiak.jobs.manifests import CONTAINER, VOLUME
 from umiak.jobs.pods import Pod
 from umiak.jobs.pods import pod as read_pod
-from umiak.kube.api import Api, ApiError, path
+from umiak.kube import podspec
+from umiak.kube.api import Api
+from umiak.kube.objects import path
+from umiak.kube.refusals import ApiError
 
 LABEL = "umiak.dev/data"
 SOURCE_NOTE = "umiak.dev/split"
@@ -56,35 +59,19 @@ class Split:
 
 def manifest(split: Split) -> dict[str, Any]:
     labels = {LABEL: split.name, "app.kubernetes.io/managed-by": "umiak"}
-    container = {
-        "name": CONTAINER,
-        "image": split.image,
-        "command": split.command(),
-        "env": [{"name": name, "value": value} for name, value in {"HOME": "/tmp", **split.environment}.items()],
-        "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": LOCKED_DOWN,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "volume", "mountPath": VOLUME}, {"name": "tmp", "mountPath": "/tmp"}],
-    }
-    pod = {
-        "restartPolicy": "Never",
-        **({"serviceAccountName": split.account} if split.account else {}),
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UID,
-            "runAsGroup": UID,
-            "fsGroup": UID,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [container],
-        "volumes": [
-            {"name": "volume", "persistentVolumeClaim": {"claimName": split.claim}},
-            {"name": "tmp", "emptyDir": {}},
-        ],
-    }
+    container = podspec.container(
+        CONTAINER,
+        split.image,
+        split.command(),
+        [podspec.mount("volume", VOLUME), podspec.mount("tmp", podspec.TMP)],
+        cpu="500m",
+        memory="256Mi",
+        most_memory="1Gi",
+        env=[{"name": name, "value": value} for name, value in {"HOME": podspec.TMP, **split.environment}.items()],
+        ends_with_log=True,
+    )
+    volumes = [podspec.claimed("volume", split.claim), podspec.scratch("tmp")]
+    pod = podspec.pod(container, volumes, owns_volumes=True, account=split.account)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

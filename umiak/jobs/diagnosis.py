@@ -14,9 +14,9 @@ from typing import Any
 
 from umiak.contract import reasons
 from umiak.jobs import capacity
-from umiak.jobs.pods import Node, Pod, moment
-
-Object = dict[str, Any]
+from umiak.jobs.pods import Pod
+from umiak.kube.nodes import Node
+from umiak.kube.objects import Object, moment
 
 LOG_LINES = 12
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")

@@ -11,7 +11,9 @@ from umiak.jobs import status
 from umiak.jobs.manifests import CONTAINER, LABEL
 from umiak.jobs.pods import Pod, pod
 from umiak.jobs.status import FINAL, Status
-from umiak.kube.api import Api, ApiError, path
+from umiak.kube.api import Api
+from umiak.kube.objects import path
+from umiak.kube.refusals import ApiError
 
 POLL_SECONDS = 1.0
 AWAY_SECONDS = 600

@@ -8,29 +8,20 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from umiak.contract import environment, ports
+from umiak.kube import podspec
 from umiak.kube.merge import merged
+from umiak.kube.objects import Object
 from umiak.spec.job import JobSpec, seconds
-
-Object = dict[str, Any]
 
 LABEL = "umiak.dev/job"
 CONTAINER = "worker"
-UID = 1000
 # How often one worker's pod may be replaced after a failure of its own, before the job is given up.
 REPLACEMENTS = 10
 # How long a pod stays bound to a node that has fallen silent.
 LOST_NODE_SECONDS = 30
 VOLUME = "/volume"
 WORK = "/work"
-TMP = "/tmp"
 CONFIG = PurePosixPath(environment.DEFAULT_CONFIG)
-
-# Of every container we start.
-LOCKED_DOWN = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
 
 CLAIM_NOTE = "umiak.dev/claim"
 OUTPUT_NOTE = "umiak.dev/output"
@@ -111,21 +102,19 @@ def job(spec: JobSpec) -> Object:
 
 
 def _pod(spec: JobSpec) -> Object:
-    return {
-        "subdomain": spec.name,
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": seconds(spec.grace),
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UID,
-            "runAsGroup": UID,
-            "fsGroup": UID,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "tolerations": [
+    return podspec.pod(
+        _container(spec),
+        [
+            podspec.claimed("volume", spec.claim),
+            {"name": "config", "configMap": {"name": f"{spec.name}-config"}},
+            {"name": "credentials", "secret": {"secretName": f"{spec.name}-credentials", "defaultMode": 0o440}},
+            podspec.scratch("tmp", spec.tmp_size),
+            podspec.scratch("work", spec.work_size),
+        ],
+        owns_volumes=True,
+        subdomain=spec.name,
+        grace_seconds=seconds(spec.grace),
+        tolerations=[
             {
                 "key": f"node.kubernetes.io/{state}",
                 "operator": "Exists",
@@ -134,7 +123,7 @@ def _pod(spec: JobSpec) -> Object:
             }
             for state in ("not-ready", "unreachable")
         ],
-        "topologySpreadConstraints": [
+        spread=[
             {
                 "topologyKey": "kubernetes.io/hostname",
                 "maxSkew": 1,
@@ -142,40 +131,19 @@ def _pod(spec: JobSpec) -> Object:
                 "labelSelector": {"matchLabels": {LABEL: spec.name}},
             }
         ],
-        "containers": [_container(spec)],
-        "volumes": [
-            {"name": "volume", "persistentVolumeClaim": {"claimName": spec.claim}},
-            {"name": "config", "configMap": {"name": f"{spec.name}-config"}},
-            {"name": "credentials", "secret": {"secretName": f"{spec.name}-credentials", "defaultMode": 0o440}},
-            {"name": "tmp", "emptyDir": _bounded(spec.tmp_size)},
-            {"name": "work", "emptyDir": _bounded(spec.work_size)},
-        ],
-    }
-
-
-def _bounded(size: str | None) -> Object:
-    return {"sizeLimit": size} if size else {}
+    )
 
 
 def _container(spec: JobSpec) -> Object:
-    return {
-        "name": CONTAINER,
-        "image": spec.image,
-        "command": ["umiak", "pod"],
-        "workingDir": WORK,
-        "env": _environment(spec),
-        "ports": [
-            {"name": "coordinator", "containerPort": ports.COORDINATOR},
-            {"name": "service", "containerPort": ports.FIRST},
-        ],
-        "resources": {"requests": {"cpu": spec.cpu, "memory": spec.memory}, "limits": {"memory": spec.memory}},
-        "securityContext": LOCKED_DOWN,
-        "terminationMessagePath": environment.DEFAULT_TERMINATION_LOG,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": "volume", "mountPath": VOLUME},
-            {"name": "config", "mountPath": str(CONFIG.parent), "readOnly": True},
-            # Of all certificates a pod sees its own alone.
+    # Of all certificates a pod sees its own alone.
+    certificates = {"ca": "ca.pem", **{file: f"{file}-$({environment.INDEX}).pem" for file in ("cert", "key")}}
+    return podspec.container(
+        CONTAINER,
+        spec.image,
+        ["umiak", "pod"],
+        [
+            podspec.mount("volume", VOLUME),
+            podspec.mount("config", str(CONFIG.parent), read_only=True),
             *(
                 {
                     "name": "credentials",
@@ -183,16 +151,23 @@ def _container(spec: JobSpec) -> Object:
                     "subPathExpr": source,
                     "readOnly": True,
                 }
-                for file, source in (
-                    ("ca", "ca.pem"),
-                    ("cert", f"cert-$({environment.INDEX}).pem"),
-                    ("key", f"key-$({environment.INDEX}).pem"),
-                )
+                for file, source in certificates.items()
             ),
-            {"name": "tmp", "mountPath": "/tmp"},
-            {"name": "work", "mountPath": WORK},
+            podspec.mount("tmp", podspec.TMP),
+            podspec.mount("work", WORK),
         ],
-    }
+        cpu=spec.cpu,
+        memory=spec.memory,
+        most_memory=spec.memory,
+        working_dir=WORK,
+        env=_environment(spec),
+        ports=[
+            {"name": "coordinator", "containerPort": ports.COORDINATOR},
+            {"name": "service", "containerPort": ports.FIRST},
+        ],
+        termination_log=environment.DEFAULT_TERMINATION_LOG,
+        ends_with_log=True,
+    )
 
 
 def _environment(spec: JobSpec) -> list[Object]:
@@ -207,7 +182,7 @@ def _environment(spec: JobSpec) -> list[Object]:
         entry=spec.entry,
         arguments=(*arguments, *spec.flags),
         grace_seconds=seconds(spec.grace),
-        home=TMP,
+        home=podspec.TMP,
         data=f"{VOLUME}/{spec.data}" if spec.data else None,
         shards=f"{VOLUME}/{spec.shards}" if spec.shards else None,
     )

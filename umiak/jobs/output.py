@@ -18,8 +18,9 @@ from typing import IO
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import CHUNK, disk_error
 from umiak.jobs.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
-from umiak.jobs.volume_pod import Visit
-from umiak.kube.api import Api, path
+from umiak.jobs.volume_pod import VolumePod
+from umiak.kube.api import Api
+from umiak.kube.objects import path
 from umiak.paths import is_relative
 
 SHA_BYTES = 32
@@ -73,8 +74,8 @@ def of_job(api: Api, namespace: str, name: str) -> Place:
     return Place(notes[CLAIM_NOTE], notes[OUTPUT_NOTE], image)
 
 
-def listing(visit: Visit, directory: str) -> list[File]:
-    raw = b"".join(visit.run(_command(directory), json.dumps({"list": True})))
+def listing(pod: VolumePod, directory: str) -> list[File]:
+    raw = b"".join(pod.run(_command(directory), json.dumps({"list": True})))
     files = [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
     for file in files:
         if not is_relative(file.path):
@@ -117,7 +118,7 @@ def chosen(files: list[File], pass_id: int | None) -> list[File]:
     return [file for file in files if file.pass_name in ("", wanted)]
 
 
-def pull(visit: Visit, directory: str, files: list[File], target: Path, on_progress: OnProgress) -> int:
+def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_progress: OnProgress) -> int:
     """Bring the files that are not here yet; returns how many bytes travelled."""
     total = sum(file.size for file in files)
     missing = [file for file in files if not _same(target / file.path, file)]
@@ -130,7 +131,7 @@ def pull(visit: Visit, directory: str, files: list[File], target: Path, on_progr
     on_progress(done, total)
     if not wanted:
         return 0
-    source = _Source(visit.run(_command(directory), json.dumps({"send": wanted})))
+    source = _Source(pod.run(_command(directory), json.dumps({"send": wanted})))
     travelled = 0
     for file, want in zip(missing, wanted, strict=True):
         for count in _receive(source, target, file, int(str(want["offset"]))):

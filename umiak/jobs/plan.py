@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from umiak.jobs import configdir, manifests
-from umiak.jobs.manifests import Keys, Object
+from umiak.jobs.manifests import Keys
+from umiak.kube.objects import Object
 from umiak.paths import LOCK
 from umiak.spec.job import JobSpec
 from umiak.spec.yamlfile import to_yaml

@@ -1,23 +1,15 @@
-"""Pods and nodes as the API describes them, read once into types. Knows Kubernetes' fields, judges nothing."""
+"""Pods as the API describes them, read once into types. Knows Kubernetes' fields, judges nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
 
 from umiak.contract.termination import Termination
 from umiak.jobs.manifests import CONTAINER
-from umiak.spec.job import quantity
-
-Object = dict[str, Any]
+from umiak.kube.objects import Object, moment
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-
-
-def moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
 
 
 @dataclass(frozen=True)
@@ -88,41 +80,3 @@ def _end(state: Object) -> End:
         time=moment(state.get("finishedAt")),
         report=Termination.decode(message),
     )
-
-
-@dataclass(frozen=True)
-class Node:
-    name: str
-    ready: bool
-    since: datetime | None
-    silent: bool
-    open: bool
-    taints: tuple[Object, ...]
-    labels: dict[str, str]
-    cpu: Decimal
-    memory: Decimal
-    pods: int
-    provider: str = ""
-
-
-def node(item: Object) -> Node:
-    status = item.get("status", {})
-    ready: Object = next((each for each in status.get("conditions") or [] if each["type"] == "Ready"), {})
-    room = status.get("allocatable", {})
-    return Node(
-        name=item["metadata"]["name"],
-        ready=ready.get("status") == "True",
-        since=moment(ready.get("lastTransitionTime")),
-        silent=ready.get("status") == "Unknown",
-        open=not item.get("spec", {}).get("unschedulable", False),
-        taints=tuple(item.get("spec", {}).get("taints") or ()),
-        labels=item["metadata"].get("labels") or {},
-        cpu=amount(room.get("cpu")),
-        memory=amount(room.get("memory")),
-        pods=int(room.get("pods", 0)),
-        provider=item.get("spec", {}).get("providerID") or "",
-    )
-
-
-def amount(text: Any) -> Decimal:
-    return quantity(str(text)) if text else Decimal(0)

@@ -14,8 +14,11 @@ from umiak.errors import InputError, RetryError
 from umiak.jobs import capacity
 from umiak.jobs.diagnosis import Facts, Problem, last_event, not_created, problems
 from umiak.jobs.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE, RENEWED_NOTE
-from umiak.jobs.pods import Node, Pod, moment, node, pod
-from umiak.kube.api import Api, ApiError, Object, path
+from umiak.jobs.pods import Pod, pod
+from umiak.kube.api import Api
+from umiak.kube.nodes import Node, node
+from umiak.kube.objects import Object, moment, path
+from umiak.kube.refusals import ApiError
 from umiak.wire import credentials
 
 TAIL_LINES = 400

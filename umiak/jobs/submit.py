@@ -10,9 +10,11 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.jobs import capacity
 from umiak.jobs.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RENEWED_NOTE, RESUMED_NOTE, Keys
 from umiak.jobs.plan import Plan
-from umiak.jobs.pods import moment, node
 from umiak.jobs.status import certificates_until
-from umiak.kube.api import Api, ApiError, Object, no_namespace, path
+from umiak.kube.api import Api
+from umiak.kube.nodes import node
+from umiak.kube.objects import Object, moment, path
+from umiak.kube.refusals import ApiError, no_namespace
 
 # A Job that is suspended though nobody cancelled it: for so long another submit may still be busy with it.
 BUSY_SECONDS = 60

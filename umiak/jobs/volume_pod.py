@@ -1,7 +1,7 @@
-"""A short-lived pod that mounts a volume, so that a client far away can look at it, read it, or clear it.
+"""A volume pod: short-lived, mounts a volume, so that a client far away can look at it, read it, or clear it.
 
-It is always deleted: here when the visit is over, and by itself if this process dies, because it ends a minute after
-the last command in it and its Job is then removed by Kubernetes.
+It is always deleted: here when the block ends, and by itself if this process dies, because it ends a minute after the last
+command in it and its Job is then removed by Kubernetes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from umiak.errors import InputError, RetryError, UmiakError
-from umiak.jobs.manifests import CONTAINER, LOCKED_DOWN, UID, VOLUME
+from umiak.jobs.manifests import CONTAINER, VOLUME
 from umiak.jobs.pods import pod as read_pod
-from umiak.kube import command
-from umiak.kube.api import Api, path
+from umiak.kube import command, podspec
+from umiak.kube.api import Api
+from umiak.kube.objects import path
 
 LABEL = "umiak.dev/visitor"
-ALIVE = "/tmp/alive"
+ALIVE = f"{podspec.TMP}/alive"
 START_SECONDS = 180.0
 POLL_SECONDS = 0.3
 # Commands in the pod touch the file while they work: umiak/pod/files.py.
@@ -29,8 +30,8 @@ _NEVER_STARTS = ("ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff", "C
 
 
 @dataclass(frozen=True)
-class Visit:
-    """A pod that is there, and the volume in it."""
+class VolumePod:
+    """A pod that runs, with the volume mounted."""
 
     api: Api
     namespace: str
@@ -41,34 +42,17 @@ class Visit:
 
 
 def manifest(name: str, claim: str, image: str, writable: bool) -> dict[str, Any]:
-    container = {
-        "name": CONTAINER,
-        "image": image,
-        "command": ["sh", "-c", _WAIT],
-        "securityContext": LOCKED_DOWN,
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-        "volumeMounts": [
-            {"name": "volume", "mountPath": VOLUME, "readOnly": not writable},
-            {"name": "tmp", "mountPath": "/tmp"},
-        ],
-    }
-    pod = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 1,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UID,
-            "runAsGroup": UID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [container],
-        "volumes": [
-            {"name": "volume", "persistentVolumeClaim": {"claimName": claim, "readOnly": not writable}},
-            {"name": "tmp", "emptyDir": {}},
-        ],
-    }
+    container = podspec.container(
+        CONTAINER,
+        image,
+        ["sh", "-c", _WAIT],
+        [podspec.mount("volume", VOLUME, read_only=not writable), podspec.mount("tmp", podspec.TMP)],
+        cpu="100m",
+        memory="128Mi",
+        most_memory="512Mi",
+    )
+    volumes = [podspec.claimed("volume", claim, read_only=not writable), podspec.scratch("tmp")]
+    pod = podspec.pod(container, volumes, owns_volumes=False, grace_seconds=1)
     labels = {LABEL: name, "app.kubernetes.io/managed-by": "umiak"}
     return {
         "apiVersion": "batch/v1",
@@ -83,15 +67,15 @@ def manifest(name: str, claim: str, image: str, writable: bool) -> dict[str, Any
 
 
 @contextmanager
-def visit(api: Api, namespace: str, claim: str, image: str, writable: bool = False) -> Iterator[Visit]:
+def started(api: Api, namespace: str, claim: str, image: str, writable: bool = False) -> Iterator[VolumePod]:
     if api.find(path("PersistentVolumeClaim", namespace, claim)) is None:
         raise InputError(
             f"there is no claim {claim!r} in namespace {namespace!r}; kubectl get pvc -n {namespace} lists them"
         )
-    name = f"umiak-visit-{secrets.token_hex(4)}"
+    name = f"umiak-volume-{secrets.token_hex(4)}"
     api.create(path("Job", namespace), manifest(name, claim, image, writable))
     try:
-        yield Visit(api, namespace, _running(api, namespace, name, image))
+        yield VolumePod(api, namespace, _running(api, namespace, name, image))
     finally:
         with suppress(UmiakError):
             api.delete(path("Job", namespace, name), propagationPolicy="Background")

@@ -10,9 +10,11 @@ from decimal import Decimal
 
 from umiak.errors import RetryError, UmiakError
 from umiak.jobs import capacity, status
-from umiak.jobs.pods import Node, node
 from umiak.jobs.status import FINAL, Status, Worker
-from umiak.kube.api import Api, ApiError, path
+from umiak.kube.api import Api
+from umiak.kube.nodes import Node, node
+from umiak.kube.objects import path
+from umiak.kube.refusals import ApiError
 
 SECONDS = 2.0
 # The API server of a large cluster is not asked again at once: at most a sixth of the time is spent asking.

@@ -1,6 +1,6 @@
 """The one door to Kubernetes: requests to its API server. What it refuses is put into words by refusals.py.
 
-Objects are plain dicts, as the API writes them. Nothing here knows of jobs.
+Objects are plain dicts (objects.py). Nothing here knows of jobs.
 """
 
 from __future__ import annotations
@@ -22,31 +22,12 @@ from urllib3.response import BaseHTTPResponse
 
 from umiak.errors import InputError, RetryError
 from umiak.kube.kubeconfig import Access, Credentials
-from umiak.kube.refusals import ApiError, no_namespace, no_trust, not_kubernetes, plain, refusal, translated
-
-__all__ = ["KINDS", "Api", "ApiError", "Object", "no_namespace", "path"]
+from umiak.kube.objects import Object
+from umiak.kube.refusals import ApiError, no_trust, not_kubernetes, plain, refusal, translated
 
 if TYPE_CHECKING:
     from websocket import WebSocket
 
-Object = dict[str, Any]
-
-# Kind → (API version, the word in its path).
-KINDS = {
-    "Job": ("batch/v1", "jobs"),
-    "Pod": ("v1", "pods"),
-    "Service": ("v1", "services"),
-    "Secret": ("v1", "secrets"),
-    "ConfigMap": ("v1", "configmaps"),
-    "Event": ("v1", "events"),
-    "Node": ("v1", "nodes"),
-    "Namespace": ("v1", "namespaces"),
-    "PersistentVolume": ("v1", "persistentvolumes"),
-    "PersistentVolumeClaim": ("v1", "persistentvolumeclaims"),
-    "ServiceAccount": ("v1", "serviceaccounts"),
-    "StorageClass": ("storage.k8s.io/v1", "storageclasses"),
-    "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies"),
-}
 PAGE = 500
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 # A busy API server says so and when to come back; three times is patience enough.
@@ -62,14 +43,6 @@ _PATIENCE = urllib3.Retry(
     backoff_factor=0.3,
     raise_on_status=False,
 )
-
-
-def path(kind: str, namespace: str | None, name: str = "", below: str = "") -> str:
-    """Where objects of a kind are: the collection, or one of them, or something below it like a pod's log."""
-    version, word = KINDS[kind]
-    root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
-    parts = [root, *(["namespaces", namespace] if namespace else []), word, *([name] if name else []), below]
-    return "/".join(part for part in parts if part)
 
 
 class Api:

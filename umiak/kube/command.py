@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from umiak.errors import RetryError, UmiakError
-from umiak.kube.api import Api, path
+from umiak.kube.api import Api
+from umiak.kube.objects import path
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, STATUS = range(4)

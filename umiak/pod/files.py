@@ -1,4 +1,4 @@
-"""The far end of `umiak output`: lists a directory of the volume and sends files of it, in a pod that a client visits.
+"""The far end of `umiak output`, in a volume pod: lists a directory of the volume and sends files of it.
 
     python -m umiak.pod.files DIR
 
