@@ -10,10 +10,11 @@ from umiak.cluster import policy, template
 from umiak.cluster.checks.finding import Finding
 from umiak.spec.cluster import ClusterSpec
 
-# When a version leaves standard support. 1.35 and 1.36: AWS's calendar (EKS user guide, "Amazon EKS Kubernetes release calendar"),
-# as endoflife.date had copied it on 2026-08-22 (products/amazon-eks.md, commit a70eca3). 1.37: AWS announced it on 2026-10-02
-# (aws.amazon.com/about-aws/whats-new/2026/10/amazon-eks-distro-kubernetes-version-1-37); the date is the calendar's rule, 14 months
-# later, because no copy of the calendar with that row was found. The newest is the default of cluster.yaml; `validate` asks AWS.
+# When a version leaves standard support. 1.35 and 1.36: AWS's calendar (EKS user guide, "Kubernetes release calendar"), as
+# endoflife.date had copied it on 2026-08-22 (products/amazon-eks.md, commit a70eca3). 1.37: AWS announced it on 2026-10-02
+# (aws.amazon.com/about-aws/whats-new/2026/10/amazon-eks-distro-kubernetes-version-1-37); its date is the calendar's rule, 14
+# months later, because no copy of the calendar with that row was found. The newest is the default of cluster.yaml;
+# `validate` asks AWS.
 STANDARD_SUPPORT_ENDS = {"1.35": date(2027, 3, 27), "1.36": date(2027, 8, 2), "1.37": date(2027, 12, 2)}
 SOON = timedelta(days=60)
 # Where many tools put their own bridges; a VPC there cannot reach them, nor they it.
