@@ -18,7 +18,7 @@ def job(name: str = "rec", workers: int = 3, **more: Any) -> Object:
         "image": "umiak/runtime:1",
         "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
     }
-    notes = {"umiak.dev/claim": "efsvol", "umiak.dev/output": f"{name}/output", **more.pop("notes", {})}
+    annotations = {"umiak.dev/claim": "efsvol", "umiak.dev/output": f"{name}/output", **more.pop("annotations", {})}
     return {
         "kind": "Job",
         "apiVersion": "batch/v1",
@@ -28,7 +28,7 @@ def job(name: str = "rec", workers: int = 3, **more: Any) -> Object:
             "uid": UID,
             "creationTimestamp": START,
             "labels": {"umiak.dev/job": name},
-            "annotations": notes,
+            "annotations": annotations,
         },
         "spec": {
             "suspend": more.pop("suspend", False),

@@ -370,7 +370,7 @@ def test_watch_tells_what_changes_and_survives_a_server_that_is_away(
     said = capsys.readouterr().out
     assert "workers 0, 1, 2: training" in said
     assert said.count("pass 2  batch 3  300 samples/s  cost 1.5000") == 1
-    assert said.count("no answer, training goes on") == 1
+    assert said.count("no answer, training continues") == 1
     assert "rec: done" in said
 
 
@@ -402,7 +402,7 @@ def test_logs_hide_what_is_for_machines(kube: RecordedKube, capsys: pytest.Captu
 
 
 def test_logs_of_pods_that_are_gone_say_where_they_are(kube: RecordedKube, capsys: pytest.CaptureFixture[str]) -> None:
-    kube.put(make.job(suspend=True, notes={"umiak.dev/cancelled": "x"}))
+    kube.put(make.job(suspend=True, annotations={"umiak.dev/cancelled": "x"}))
     assert main(["job", "logs", "rec", "--worker", "1"]) == 0
     assert "all its logs are in node_1/ of rec/output on claim efsvol" in capsys.readouterr().err
 

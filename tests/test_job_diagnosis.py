@@ -261,8 +261,8 @@ def test_a_job_whose_pods_are_gone_still_says_why_it_failed() -> None:
         (make.job(suspend=True), [], "submitting"),
         (make.job(), [make.running(0)], "waiting"),
         (make.job(), [make.running(0), make.running(1), make.running(2)], "running"),
-        (make.job(suspend=True, notes={"umiak.dev/cancelled": "x"}), [make.running(0)], "stopping"),
-        (make.job(suspend=True, notes={"umiak.dev/cancelled": "x"}), [], "cancelled"),
+        (make.job(suspend=True, annotations={"umiak.dev/cancelled": "x"}), [make.running(0)], "stopping"),
+        (make.job(suspend=True, annotations={"umiak.dev/cancelled": "x"}), [], "cancelled"),
         (make.job(conditions=make.ended("Complete")), [], "done"),
         (make.job(conditions=make.ended("FailureTarget")), [], "failed"),
     ],
@@ -272,7 +272,7 @@ def test_states(job: dict[str, Any], items: list[dict[str, Any]], wanted: str) -
 
 
 def test_pods_that_stopped_on_request_have_not_failed() -> None:
-    job = make.job(suspend=True, notes={"umiak.dev/cancelled": "x"})
+    job = make.job(suspend=True, annotations={"umiak.dev/cancelled": "x"})
     seen = assembled(job, make.failed(0, 75, message=make.report("stopped on request")))
     assert (seen.state, seen.problems, seen.exit_code) == ("cancelled", (), 75)
 

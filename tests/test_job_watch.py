@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -93,7 +94,7 @@ def test_a_large_job_shows_who_differs(tmp_path: Path) -> None:
         )
     assert "198 more are like worker 0" in text
     assert "\n199 " in text
-    assert "goes on (cannot reach it)" in text
+    assert "continues (cannot reach it)" in text
 
 
 def test_prices_come_from_aws_in_the_background(aws: FakeAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +108,13 @@ def test_prices_come_from_aws_in_the_background(aws: FakeAws, tmp_path: Path, mo
     while (price := prices(node)) is None and time.monotonic() < limit:
         time.sleep(0.05)
     assert price == Decimal("0.096")
+
+
+def test_what_programs_read_of_a_status_has_the_events_as_their_lines_have_them() -> None:
+    """As since umiak 0.1.0."""
+    line = (
+        '@umiak {"event": "checkpoint", "round": 40, "path": "/volume/rec/output/checkpoints/x", '
+        '"time": "2026-11-16T09:41:06.900Z"}'
+    )
+    seen = status.assemble(make.job(), [], told=status.events_in([line]))
+    assert json.loads(seen.as_json())["said"] == [json.loads(line.removeprefix("@umiak "))]

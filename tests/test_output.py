@@ -99,7 +99,7 @@ def test_a_second_pull_brings_only_what_changed(volume: Path, tmp_path: Path) ->
 
 
 def test_a_pull_that_was_cut_off_goes_on_where_it_stopped(volume: Path, tmp_path: Path) -> None:
-    with pytest.raises(RetryError, match="goes on where it stopped"):
+    with pytest.raises(RetryError, match="resumes where it stopped"):
         bring(Here(volume, cut_after=50_000), tmp_path / "here")
     assert not (tmp_path / "here/pass-00001/w").exists(), "a file under its own name must be whole"
     again = Here(volume)

@@ -15,27 +15,27 @@ from umiak.files import atomic, disk_error
 
 
 def record(path: Path) -> None:
-    """Note a file as it is now: written by us, for this user, at this place."""
-    noted = _note(path)
+    """Record a file as it is now: written by us, for this user, at this place."""
+    entry = _entry(path)
     try:
-        noted.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         content = {"path": str(path.resolve()), "sha256": _digest(path)}
     except OSError as error:
-        raise disk_error(error, noted) from error
-    with atomic(noted, mode=0o600) as file:
+        raise disk_error(error, entry) from error
+    with atomic(entry, mode=0o600) as file:
         file.write(json.dumps(content).encode())
 
 
 def is_recorded(path: Path) -> bool:
     """Whether it is one of ours and has not changed since."""
     try:
-        noted = json.loads(_note(path).read_text())
-        return bool(noted == {"path": str(path.resolve()), "sha256": _digest(path)})
+        found = json.loads(_entry(path).read_text())
+        return bool(found == {"path": str(path.resolve()), "sha256": _digest(path)})
     except (OSError, ValueError):
         return False
 
 
-def _note(path: Path) -> Path:
+def _entry(path: Path) -> Path:
     home = os.environ.get("XDG_DATA_HOME")
     place = (Path(home) if home else Path.home() / ".local" / "share") / "umiak" / "written"
     return place / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()

@@ -1,7 +1,7 @@
 """Builds Kubernetes, etcd, CoreDNS and containerd from their Go modules, once per version and user.
 
 The result is a directory of binaries in the cache, put there whole or not at all: an interrupted build leaves only Go's own
-cache, with which the next one goes on.
+cache, with which the next one continues.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from tests.kube import build, cgroups, control, images, needs, network, node, node_init, record, registry, seed, sweep
+from tests.kube import build, cgroups, cleanup, control, images, needs, network, node, node_init, record, registry, seed
 from tests.kube.command import run
 from tests.kube.pki import Authority, cluster_keys
 from tests.kube.places import CLONE, NODES, Place, cache, places
@@ -131,7 +131,7 @@ class Cluster:
 
     def restart_node(self, name: str) -> None:
         """Switch it off and on: its pods are gone, and it registers again if it had been deleted."""
-        sweep.end_processes(self.place, name)
+        cleanup.end_processes(self.place, name)
         self._daemon(name).start(node.environment())
         self.wait(f"node {name}", lambda: self.ready().get(name, False))
 
@@ -275,7 +275,7 @@ def up(owner: record.Process | None = None) -> Cluster:
             home = cache() / f"cluster-{place.number}"
             if home.exists():
                 shutil.rmtree(home)
-            record.Record(str(CLONE), str(home), owner, *sweep.machine_before()).write(place)
+            record.Record(str(CLONE), str(home), owner, *cleanup.machine_before()).write(place)
             for path in node_init.PRIVATE:
                 Path(path).mkdir(parents=True, exist_ok=True)
             home.mkdir(parents=True)
@@ -287,7 +287,7 @@ def up(owner: record.Process | None = None) -> Cluster:
                 cluster.start()
             except BaseException:
                 _keep_logs(home)
-                sweep.sweep(place)
+                cleanup.remove(place)
                 raise
             return cluster
     raise InputError(
@@ -297,7 +297,7 @@ def up(owner: record.Process | None = None) -> Cluster:
 
 def down(cluster: Cluster) -> None:
     with _locked(cluster.place):
-        sweep.sweep(cluster.place)
+        cleanup.remove(cluster.place)
 
 
 def clean(everything: bool = False) -> list[Place]:
@@ -307,7 +307,7 @@ def clean(everything: bool = False) -> list[Place]:
         if everything or _litter(place, found):
             with _locked(place) as mine:
                 if mine:
-                    sweep.sweep(place)
+                    cleanup.remove(place)
                     removed.append(place)
     return removed
 
@@ -320,7 +320,7 @@ def _cluster(place: Place, found: record.Record) -> Cluster:
 def _litter(place: Place, found: record.Record) -> bool:
     if found.owner is not None and not found.owner.alive:
         return True
-    return found.owner is None and not sweep.processes(place)
+    return found.owner is None and not cleanup.processes(place)
 
 
 @contextmanager

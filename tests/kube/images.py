@@ -20,9 +20,9 @@ from pathlib import Path
 
 from tests.kube import build as binaries_of
 from tests.kube import needs, seed
+from tests.kube.cleanup import mounts
 from tests.kube.command import run
 from tests.kube.places import CLONE, cache, key
-from tests.kube.sweep import mounts
 from umiak.errors import UmiakError
 
 RUNTIME = "docker.io/umiak/runtime:test"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import images, record, sweep
+from tests.kube import cleanup, images, record
 from tests.kube.cluster import CLUSTERS, Cluster
 from tests.kube.namespace import Namespace
 from tests.kube.places import CLONE, NODES, PLACES, Place
@@ -158,12 +158,12 @@ time.sleep(600)
     process.wait()
     found = record.read(place)
     assert found is not None
-    assert len(sweep.processes(place)) > 10
+    assert len(cleanup.processes(place)) > 10
     began = time.monotonic()
     next_run = "from tests.kube import cluster; cluster.clean()"
     subprocess.run([sys.executable, "-c", next_run], cwd=CLONE, check=True)
     assert time.monotonic() - began < 60
-    assert sweep.left(place, found) == []
+    assert cleanup.left(place, found) == []
     assert not Path(found.home).exists()
     assert _machine() == before
 
@@ -188,7 +188,7 @@ def _machine() -> dict[str, list[str]]:
         "routes": lines("ip", "route"),
         "rules": lines("nft", "list", "tables"),
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").glob("*/umk*")),
-        "sysctls": [Path("/proc/sys", name).read_text() for name in sweep.SYSCTLS],
+        "sysctls": [Path("/proc/sys", name).read_text() for name in cleanup.SYSCTLS],
         "directories": sorted(
             str(p) for d in ("/run", "/var/lib", "/var/log") for p in Path(d).iterdir() if p != PLACES
         ),

@@ -71,7 +71,7 @@ def test_a_job_from_submit_to_delete(namespace: Namespace, tmp_path: Path, expec
     assert job.run("logs", "--since", "1s", "--worker", "1") != log
 
     said = job.run("cancel")
-    assert "goes on from its last checkpoint" in said
+    assert "resumes from its last checkpoint" in said
     assert job.status()["state"] == "cancelled"
     assert namespace.phases() == {} or set(namespace.phases().values()) <= {"Failed", "Succeeded"}
     assert job.run("wait", code=75)

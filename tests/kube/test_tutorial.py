@@ -108,7 +108,7 @@ class Tutorial:
         )
 
     def ends_with(self, told: str, code: int) -> None:
-        """A pod ends with this exit code and says so. The Job itself goes on trying for a while."""
+        """A pod ends with this exit code and says so. The Job itself keeps trying for a while."""
         try:
             ended = lambda: any(told in end["cause"] and end["exit"] == code for end in self.endings())  # noqa: E731
             self.cluster.wait(f"a pod that ends with {told!r}", ended, 120)

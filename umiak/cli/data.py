@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         help="cut a file or a directory into shards",
         description="Deals the samples out in turn: a line of .txt .csv .tsv .jsonl (also .gz), or a Parquet row. In a "
         "directory with a train.list the files it names are cut; else all files of these kinds. Other files are whole in "
-        "every shard. Interrupted, the same command goes on.",
+        "every shard. Interrupted, the same command resumes.",
     )
     split.add_argument("source", metavar="SOURCE", help="a file or a directory, or http(s):// or s3://")
     split.add_argument("out", type=Path, metavar="OUT", help="where the shards and their manifest go")
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         "submit",
         help="split on the cluster, onto a volume",
         description="Runs umiak data split as a Job with the volume mounted. Interrupted, the same command comes back to it; "
-        "a pod that is lost is replaced and goes on where it stopped.",
+        "a pod that is lost is replaced and resumes where it stopped.",
     )
     submit.add_argument("source", metavar="SOURCE", help="http(s)://, s3://, or a path on the volume")
     submit.add_argument("out", metavar="OUT", help="a directory on the volume")
@@ -143,7 +143,7 @@ def _submitted(options: argparse.Namespace) -> int:
             ]:
                 print(line)
         except KeyboardInterrupt:
-            raise RetryError("the job goes on in the cluster; the same command comes back to it") from None
+            raise RetryError("the job continues in the cluster; the same command comes back to it") from None
         data.delete(api, namespace, split.name)
     return 0
 

@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     add_options(init)
     init.set_defaults(verb=_init)
 
-    submit = verbs.add_parser("submit", help="create the job and start it; a cancelled one goes on")
+    submit = verbs.add_parser("submit", help="create the job and start it; a cancelled one is resumed")
     submit.add_argument("file", nargs="?", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
     submit.add_argument("--watch", action="store_true", help="stay and show the workers until the end")
     submit.add_argument(
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--server", action="store_true", help="the parameter server's instead of the trainer's")
     logs.add_argument("--since", type=_seconds, metavar="TIME", help="only the last 90s, 10m, 2h")
 
-    _named(verbs, "cancel", "write a checkpoint and stop; submit goes on from it", _cancel)
+    _named(verbs, "cancel", "write a checkpoint and stop; submit resumes from it", _cancel)
 
     legacy = verbs.add_parser("legacy", help="what the tutorials' own YAML of 2016 and 2017 needs beside it")
     legacy.add_argument(
@@ -249,7 +249,7 @@ def _wait(options: argparse.Namespace) -> int:
     with api:
         for seen in watch.states(api, namespace, name):
             if limit is not None and time.monotonic() > limit and getattr(seen, "state", "") not in status.FINAL:
-                raise RetryError(f"the job {name!r} has not ended within the time given; it goes on")
+                raise RetryError(f"the job {name!r} has not ended within the time given; it continues")
     assert not isinstance(seen, watch.Away)
     for line in text.end(seen):
         print(line, file=sys.stderr if seen.exit_code else sys.stdout)
@@ -291,7 +291,7 @@ def _cancel(options: argparse.Namespace) -> int:
     api, namespace, name = _job(options)
     with api:
         control.cancel(api, namespace, name, lambda text: print(text, flush=True))
-    print(f"{name}: cancelled; `umiak job submit` of the same job file goes on from its last checkpoint")
+    print(f"{name}: cancelled; `umiak job submit` of the same job file resumes from its last checkpoint")
     return 0
 
 

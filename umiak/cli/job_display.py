@@ -48,7 +48,7 @@ def watch(api: Api, namespace: str, name: str, price: Price) -> int:
                 seen = seen if isinstance(state, Away) else state
     except KeyboardInterrupt:
         where = f"{name} -n {namespace}"
-        console.print(f"{name} goes on without us; come back with: umiak job status {where} --watch", soft_wrap=True)
+        console.print(f"{name} continues without us; come back with: umiak job status {where} --watch", soft_wrap=True)
         console.print(f"stop it with: umiak job cancel {where}", soft_wrap=True)
         return 130
     assert seen is not None
@@ -60,7 +60,7 @@ def watch(api: Api, namespace: str, name: str, price: Price) -> int:
 def _picture(seen: Status | None, away: str, meter: Meter, cpu: Decimal, memory: Decimal) -> RenderableType:
     parts: list[RenderableType] = []
     if away:
-        parts.append(Text(f"no answer; training does not need the API server and goes on ({away})", style="yellow"))
+        parts.append(Text(f"no answer; training does not need the API server and continues ({away})", style="yellow"))
     if seen is None:
         return Group(*parts)
     now, progress = datetime.now(UTC), text.gathered(seen)
@@ -96,7 +96,7 @@ class _Teller:
         from umiak.jobs.watch import Away
 
         if isinstance(state, Away):
-            self._once(f"no answer, training goes on: {state.why}")
+            self._once(f"no answer, training continues: {state.why}")
             return
         progress = text.gathered(state)
         changed: dict[str, list[str]] = {}

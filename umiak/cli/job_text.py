@@ -139,7 +139,7 @@ def end(seen: Status) -> Iterator[str]:
         yield f"{seen.name}: done in {took}; the model is in {seen.output} of claim {seen.claim}"
         yield f"next: umiak output ls {seen.name} -n {seen.namespace}"
     elif seen.state == "cancelled":
-        yield f"{seen.name}: cancelled; `umiak job submit` of the same job file goes on from its last checkpoint"
+        yield f"{seen.name}: cancelled; `umiak job submit` of the same job file resumes from its last checkpoint"
     else:
         yield f"{seen.name}: {seen.state}"
         yield from failures(seen)

@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 
     pull = verbs.add_parser(
         "pull",
-        help="bring them here; interrupted, the same command goes on",
+        help="bring them here; interrupted, the same command resumes",
         usage="umiak output pull JOB [PASS] DIR [flags]",
     )
     pull.add_argument("job", metavar="JOB", help="name of the job")

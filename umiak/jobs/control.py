@@ -10,8 +10,8 @@ from typing import Any
 from umiak.errors import InputError, RetryError
 from umiak.jobs import status, volume_pod
 from umiak.jobs.manifests import (
-    CANCELLED_NOTE,
-    CLAIM_NOTE,
+    CANCELLED_ANNOTATION,
+    CLAIM_ANNOTATION,
     CONTAINER,
     LABEL,
     VOLUME,
@@ -38,7 +38,7 @@ def cancel(api: Api, namespace: str, name: str, say: Callable[[str], None]) -> N
     now = datetime.now(UTC).isoformat(timespec="seconds")
     api.patch(
         path("Job", namespace, name),
-        {"metadata": {"annotations": {CANCELLED_NOTE: now}}, "spec": {"suspend": True}},
+        {"metadata": {"annotations": {CANCELLED_ANNOTATION: now}}, "spec": {"suspend": True}},
     )
     grace = _grace(job)
     say(f"{name}: asked to stop; its pods have {grace} s for a checkpoint")
@@ -52,9 +52,9 @@ def cancel(api: Api, namespace: str, name: str, say: Callable[[str], None]) -> N
 def delete(api: Api, namespace: str, name: str, output: bool, say: Callable[[str], None]) -> None:
     """Remove what submit made, and with `output` what the job wrote. Returns when nothing is left."""
     job = status.find(api, namespace, name)
-    notes = job["metadata"].get("annotations") or {}
-    # The directory follows from the name; a note that somebody edited must not decide what is deleted.
-    claim, where = notes.get(CLAIM_NOTE, ""), f"{name}/output"
+    annotations = job["metadata"].get("annotations") or {}
+    # The directory follows from the name; an annotation that somebody edited must not decide what is deleted.
+    claim, where = annotations.get(CLAIM_ANNOTATION, ""), f"{name}/output"
     remove(api, {**job, "kind": "Job"})
     grace = _grace(job)
     _until(
@@ -67,7 +67,7 @@ def delete(api: Api, namespace: str, name: str, output: bool, say: Callable[[str
     made = api.find(path("PersistentVolumeClaim", namespace, claim)) if claim else None
     ours = made is not None and made["metadata"].get("labels", {}).get(LABEL) == name
     if not output:
-        say(f"the output stays in {where} of claim {claim}; a new submit goes on from it")
+        say(f"the output stays in {where} of claim {claim}; a new submit resumes from it")
     elif ours and made is not None:
         remove(api, {**made, "kind": "PersistentVolumeClaim"})
         say(f"the claim {claim} and the output on it are deleted")

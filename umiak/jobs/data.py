@@ -19,7 +19,7 @@ from umiak.kube.objects import path
 from umiak.kube.refusals import ApiError
 
 LABEL = "umiak.dev/data"
-SOURCE_NOTE = "umiak.dev/split"
+SOURCE_ANNOTATION = "umiak.dev/split"
 RETRIES = 4
 KEEP_SECONDS = 24 * 3600
 POLL_SECONDS = 1.0
@@ -75,7 +75,11 @@ def manifest(split: Split) -> dict[str, Any]:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": split.name, "labels": labels, "annotations": {SOURCE_NOTE: " ".join(split.command())}},
+        "metadata": {
+            "name": split.name,
+            "labels": labels,
+            "annotations": {SOURCE_ANNOTATION: " ".join(split.command())},
+        },
         "spec": {
             "backoffLimit": RETRIES,
             "ttlSecondsAfterFinished": KEEP_SECONDS,
@@ -105,7 +109,7 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
     there = api.find(path("Job", namespace, split.name))
     if there is not None:
         if not _ended(there):
-            if (there["metadata"].get("annotations") or {}).get(SOURCE_NOTE) == " ".join(split.command()):
+            if (there["metadata"].get("annotations") or {}).get(SOURCE_ANNOTATION) == " ".join(split.command()):
                 return False
             raise InputError(
                 f"job {split.name!r} is writing something else to {split.out!r}; wait for it, or choose another directory"

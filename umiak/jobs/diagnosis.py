@@ -159,7 +159,7 @@ def _disrupted(pod: Pod, facts: Facts) -> Problem | None:
         return None
     reason = condition.get("reason", "")
     what = f"stopped from outside: {_DISRUPTIONS.get(reason, _one(condition.get('message') or reason))}"
-    fix = "it is replaced, and training goes on from the last checkpoint"
+    fix = "it is replaced, and training resumes from the last checkpoint"
     silent = _silent(pod, facts)
     if silent and pod.phase == "Running":
         return _lost(pod, silent)
@@ -283,8 +283,8 @@ def _not_made(pod: Pod, facts: Facts) -> Problem | None:
 
 
 _ADVICE = {
-    2: "correct this, `umiak job delete` the job and submit it again: it goes on from the last checkpoint",
-    75: "the pod is replaced and training goes on from the last checkpoint",
+    2: "correct this, `umiak job delete` the job and submit it again: it resumes from the last checkpoint",
+    75: "the pod is replaced and training resumes from the last checkpoint",
     1: "a defect: the whole log is in node_N/ of the output on the volume",
 }
 _SIGNALS = {137: "killed (SIGKILL)", 139: "crashed (SIGSEGV)", 134: "aborted (SIGABRT)", 143: "told to stop (SIGTERM)"}

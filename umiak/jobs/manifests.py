@@ -23,12 +23,12 @@ VOLUME = "/volume"
 WORK = "/work"
 CONFIG = PurePosixPath(environment.DEFAULT_CONFIG)
 
-CLAIM_NOTE = "umiak.dev/claim"
-OUTPUT_NOTE = "umiak.dev/output"
-FINGERPRINT_NOTE = "umiak.dev/fingerprint"
-CANCELLED_NOTE = "umiak.dev/cancelled"
-RESUMED_NOTE = "umiak.dev/resumed"
-RENEWED_NOTE = "umiak.dev/certificates-renewed"
+CLAIM_ANNOTATION = "umiak.dev/claim"
+OUTPUT_ANNOTATION = "umiak.dev/output"
+FINGERPRINT_ANNOTATION = "umiak.dev/fingerprint"
+CANCELLED_ANNOTATION = "umiak.dev/cancelled"
+RESUMED_ANNOTATION = "umiak.dev/resumed"
+RENEWED_ANNOTATION = "umiak.dev/certificates-renewed"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def claim(spec: JobSpec) -> Object | None:
 def job(spec: JobSpec) -> Object:
     """Suspended, so that no pod starts before everything it needs is there."""
     made = _object("batch/v1", "Job", spec.name, spec.name)
-    made["metadata"]["annotations"] = {CLAIM_NOTE: spec.claim, OUTPUT_NOTE: spec.output}
+    made["metadata"]["annotations"] = {CLAIM_ANNOTATION: spec.claim, OUTPUT_ANNOTATION: spec.output}
     made["spec"] = {
         "suspend": True,
         "completionMode": "Indexed",

@@ -1,7 +1,7 @@
 """What a job left on its volume: its passes, logs and curves, listed and brought here. Checkpoints stay where they are.
 
-A file arrives under a temporary name and is renamed when its checksum is right, so a pull that is interrupted goes on
-where it stopped, and a file that is there is whole.
+A file arrives under a temporary name and is renamed when its checksum is right, so a pull that is interrupted
+resumes where it stopped, and a file that is there is whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import CHUNK, disk_error
-from umiak.jobs.manifests import CLAIM_NOTE, CONTAINER, OUTPUT_NOTE, VOLUME
+from umiak.jobs.manifests import CLAIM_ANNOTATION, CONTAINER, OUTPUT_ANNOTATION, VOLUME
 from umiak.jobs.volume_pod import VolumePod
 from umiak.kube.api import Api
 from umiak.kube.objects import path
@@ -64,14 +64,14 @@ def of_job(api: Api, namespace: str, name: str) -> Place:
             f"there is no job {name!r} in namespace {namespace!r}; if it was deleted, its output is still on the volume: "
             "add --file job.yaml"
         )
-    notes = job["metadata"].get("annotations") or {}
-    if CLAIM_NOTE not in notes:
+    annotations = job["metadata"].get("annotations") or {}
+    if CLAIM_ANNOTATION not in annotations:
         raise InputError(
             f"job {name!r} was not made by umiak job submit; add --file job.yaml that says where its output is"
         )
     containers = job["spec"]["template"]["spec"]["containers"]
     image = next(each["image"] for each in containers if each["name"] == CONTAINER)
-    return Place(notes[CLAIM_NOTE], notes[OUTPUT_NOTE], image)
+    return Place(annotations[CLAIM_ANNOTATION], annotations[OUTPUT_ANNOTATION], image)
 
 
 def listing(pod: VolumePod, directory: str) -> list[File]:
@@ -197,7 +197,7 @@ class _Source:
             piece = next(self._pieces, None)
             if piece is None:
                 raise RetryError(
-                    "the pod stopped sending in the middle of a file; pull again, it goes on where it stopped"
+                    "the pod stopped sending in the middle of a file; pull again, it resumes where it stopped"
                 )
             self._rest = memoryview(piece)
         taken, self._rest = self._rest[:most], self._rest[most:]

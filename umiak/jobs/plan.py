@@ -33,7 +33,7 @@ class Plan:
     @property
     def job(self) -> Object:
         made = self._placed(manifests.job(self.spec))
-        made["metadata"]["annotations"][manifests.FINGERPRINT_NOTE] = self.fingerprint
+        made["metadata"]["annotations"][manifests.FINGERPRINT_ANNOTATION] = self.fingerprint
         return made
 
     def owned(self, uid: str, keys: Keys) -> list[Object]:
@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same job file and config directory: then a cancelled job can go on as it is."""
+        """The same for the same job file and config directory: then a cancelled job can be resumed as it is."""
         everything = [manifests.job(self.spec), *self.owned(UID, manifests.placeholders(self.spec.workers))]
         return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -13,12 +13,20 @@ from umiak.contract.lines import Told, read_event
 from umiak.errors import InputError, RetryError
 from umiak.jobs import capacity
 from umiak.jobs.diagnosis import Facts, Problem, last_event, not_created, problems
-from umiak.jobs.manifests import CANCELLED_NOTE, CLAIM_NOTE, CONTAINER, LABEL, OUTPUT_NOTE, RENEWED_NOTE
+from umiak.jobs.manifests import (
+    CANCELLED_ANNOTATION,
+    CLAIM_ANNOTATION,
+    CONTAINER,
+    LABEL,
+    OUTPUT_ANNOTATION,
+    RENEWED_ANNOTATION,
+)
 from umiak.jobs.pods import Pod, pod
 from umiak.kube.api import Api
 from umiak.kube.nodes import Node, node
 from umiak.kube.objects import Object, moment, path
 from umiak.kube.refusals import ApiError
+from umiak.messages.events import encode
 from umiak.wire import credentials
 
 TAIL_LINES = 400
@@ -82,7 +90,10 @@ class Status:
         return until if until and not self.finished and until - now < credentials.WARNING else None
 
     def as_json(self) -> str:
-        return json.dumps(asdict(self), indent=1, default=_plain)
+        """For programs. What was told has been called `said` since umiak 0.1.0: each event as its line had it."""
+        content = {"said" if name == "told" else name: value for name, value in asdict(self).items()}
+        content["said"] = [{**encode(told.event), "time": told.time} for told in self.told]
+        return json.dumps(content, indent=1, default=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -173,7 +184,7 @@ def assemble(
 ) -> Status:
     """The status these objects amount to. Pure."""
     meta, template = job["metadata"], job["spec"]["template"]["spec"]
-    notes = meta.get("annotations") or {}
+    annotations = meta.get("annotations") or {}
     memory = _limit(template)
     found = problems(Facts(pods, events, nodes, rooms, template, memory))
     state, message = _state(job, pods)
@@ -191,8 +202,8 @@ def assemble(
         created=moment(meta.get("creationTimestamp")),
         started=moment(job.get("status", {}).get("startTime")),
         finished=moment(ended.get("lastTransitionTime")) if ended else None,
-        claim=notes.get(CLAIM_NOTE, ""),
-        output=notes.get(OUTPUT_NOTE, ""),
+        claim=annotations.get(CLAIM_ANNOTATION, ""),
+        output=annotations.get(OUTPUT_ANNOTATION, ""),
         problems=tuple(found),
         told=tuple(told),
         message=message,
@@ -203,7 +214,7 @@ def assemble(
 def certificates_until(job: Object) -> datetime | None:
     """When the job's certificates end: they are made with it, and again when it is resumed late."""
     meta = job["metadata"]
-    made = moment((meta.get("annotations") or {}).get(RENEWED_NOTE)) or moment(meta.get("creationTimestamp"))
+    made = moment((meta.get("annotations") or {}).get(RENEWED_ANNOTATION)) or moment(meta.get("creationTimestamp"))
     return made and made + timedelta(days=credentials.DAYS)
 
 
@@ -217,7 +228,7 @@ def _state(job: Object, pods: Sequence[Pod]) -> tuple[State, str]:
         if kind in conditions:
             return "failed", str(conditions[kind].get("message", ""))
     if job["spec"].get("suspend"):
-        if CANCELLED_NOTE not in (job["metadata"].get("annotations") or {}):
+        if CANCELLED_ANNOTATION not in (job["metadata"].get("annotations") or {}):
             return "submitting", ""
         ending = [each for each in pods if each.phase in ("Pending", "Running")]
         return ("stopping" if ending else "cancelled"), ""

@@ -8,7 +8,14 @@ from typing import Literal
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.jobs import capacity
-from umiak.jobs.manifests import CANCELLED_NOTE, FINGERPRINT_NOTE, LABEL, RENEWED_NOTE, RESUMED_NOTE, Keys
+from umiak.jobs.manifests import (
+    CANCELLED_ANNOTATION,
+    FINGERPRINT_ANNOTATION,
+    LABEL,
+    RENEWED_ANNOTATION,
+    RESUMED_ANNOTATION,
+    Keys,
+)
 from umiak.jobs.plan import Plan
 from umiak.jobs.status import certificates_until
 from umiak.kube.api import Api
@@ -81,24 +88,24 @@ def existing(job: Object | None, plan: Plan, now: datetime) -> Action:
     if meta.get("deletionTimestamp"):
         raise RetryError(f"the job {name!r} is being deleted: wait a moment and submit again")
     ended = {each["type"] for each in job.get("status", {}).get("conditions") or [] if each["status"] == "True"}
-    notes = meta.get("annotations") or {}
+    annotations = meta.get("annotations") or {}
     if ended & {"Complete", "Failed"}:
         how = "failed" if "Failed" in ended else "done"
         raise InputError(
             f"the job {name!r} exists in namespace {space} and is {how}: remove it first with `{remove}` "
-            "(its output stays, and a new submit goes on from it), or choose another name"
+            "(its output stays, and a new submit resumes from it), or choose another name"
         )
     if not job["spec"].get("suspend"):
         raise InputError(
             f"the job {name!r} is already running in namespace {space}: see `umiak job status {name} -n {space}`, "
             f"cancel or delete it (`{remove}`), or choose another name"
         )
-    if CANCELLED_NOTE in notes:
-        if notes.get(FINGERPRINT_NOTE) == plan.fingerprint:
+    if CANCELLED_ANNOTATION in annotations:
+        if annotations.get(FINGERPRINT_ANNOTATION) == plan.fingerprint:
             return "resume"
         raise InputError(
             f"the job {name!r} was cancelled, and its job file or config has changed since: `{remove}` first; "
-            "its output stays, and a new submit goes on from it if the config is still the same"
+            "its output stays, and a new submit resumes from it if the config is still the same"
         )
     made = moment(meta.get("creationTimestamp"))
     if made and (now - made).total_seconds() < BUSY_SECONDS:
@@ -126,17 +133,17 @@ def check(api: Api, plan: Plan, keys: Keys) -> None:
 
 
 def act(api: Api, plan: Plan, action: Action, keys: Keys) -> None:
-    """Create and start, or go on. If anything refuses, what was made is removed again."""
+    """Create and start, or resume. If anything refuses, what was made is removed again."""
     where = path("Job", plan.namespace, plan.spec.name)
     if action == "resume":
         now = datetime.now(UTC)
-        notes = {CANCELLED_NOTE: None, RESUMED_NOTE: now.isoformat(timespec="seconds")}
+        annotations = {CANCELLED_ANNOTATION: None, RESUMED_ANNOTATION: now.isoformat(timespec="seconds")}
         job = api.get(where)
         until = certificates_until(job)
         if until is not None and until - now < RENEW:
             _renew(api, plan, job, keys)
-            notes[RENEWED_NOTE] = notes[RESUMED_NOTE]
-        api.patch(where, {"metadata": {"annotations": notes}, "spec": {"suspend": False}})
+            annotations[RENEWED_ANNOTATION] = annotations[RESUMED_ANNOTATION]
+        api.patch(where, {"metadata": {"annotations": annotations}, "spec": {"suspend": False}})
         return
     if action == "replace":
         remove(api, api.get(where))

@@ -27,7 +27,7 @@ Price = Callable[[Node], Decimal | None]
 
 @dataclass(frozen=True)
 class Away:
-    """The API server did not answer; training does not need it and goes on."""
+    """The API server did not answer; training does not need it and continues."""
 
     why: str
 

@@ -74,7 +74,7 @@ class Access:
     token_file: Path | None = None
     plugin: Plugin | None = None
     made: Mapping[str, str] = field(default_factory=dict)
-    """What `umiak cluster up` noted about its cluster, if it wrote this context: image, claim."""
+    """What `umiak cluster up` wrote about its cluster, if it wrote this context: image, claim."""
 
     def credentials(self) -> Credentials:
         """As they are now: a token file is read, a plugin is run, and takes as long as it takes."""

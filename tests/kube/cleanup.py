@@ -79,7 +79,7 @@ def left(place: Place, record: Record) -> list[str]:
     return found
 
 
-def sweep(place: Place) -> None:
+def remove(place: Place) -> None:
     """Remove everything of the cluster in this place; the caller holds the place's lock."""
     record = read(place)
     if record is None:
