@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +16,9 @@ import pytest
 
 from tests.served import Served, served
 from umiak.errors import RetryError, UmiakError
-from umiak.pserver import host as host_module
+from umiak.pserver import endpoint as endpoint_module
 from umiak.pserver.host import Host
-from umiak.pserver.protocol import FETCH_HEAD, ROUND_HEAD, TABLE_HEAD, Dense, Fetch, Flags, ServiceSpec, TableSpec
+from umiak.pserver.protocol import Dense, Fetch, Flags, ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
 from umiak.trainer.services import RemoteService
@@ -195,7 +196,7 @@ def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Callable[[dict[str, Any]], None]] = []
-    monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: written.append(done))
+    monkeypatch.setattr(endpoint_module, "write_apart", lambda server, work, done: written.append(done))
     with served(host(trainers=1, root=tmp_path)) as server:
         (service,) = services_of(server, 1)
         setup(service, trainers=1)
@@ -216,8 +217,8 @@ def malformed(draw: random.Random) -> bytes:
     """A frame such as a trainer sends, with something wrong in it more often than not."""
     count = draw.choice([0, 1, 2, 1 << 20, 1 << 63])
     heads: list[tuple[Kind, Any]] = [
-        (Kind.ROUND, ROUND_HEAD.pack(draw.choice([0, 1, 99]), draw.randrange(3), draw.randrange(16), 0.0)),
-        (Kind.FETCH, FETCH_HEAD.pack(draw.randrange(3), draw.randrange(3))),
+        (Kind.ROUND, struct.pack("<QIId", draw.choice([0, 1, 99]), draw.randrange(3), draw.randrange(16), 0.0)),
+        (Kind.FETCH, struct.pack("<II", draw.randrange(3), draw.randrange(3))),
         (Kind.SETUP, {"spec": draw.choice([None, {}, {"blocks": 3}, {**spec(1).to_json(), "optimizer": {}}])}),
         (Kind.SETUP, {"spec": spec(1).to_json(), "restore": draw.choice([{}, {"kind": "x"}, {"directory": "none"}])}),
         (Kind.CHECKPOINT, {"directory": draw.choice([None, 1, "somewhere"])}),
@@ -225,7 +226,7 @@ def malformed(draw: random.Random) -> bytes:
     ]
     kind, head = draw.choice(heads)
     if isinstance(head, bytes) and draw.random() < 0.7:
-        head += TABLE_HEAD.pack(count)
+        head += struct.pack("<Q", count)
     data = bytearray(b"".join(pack(kind, head, [draw.randbytes(draw.choice([0, 7, 8, 16, 32, 100]))])))
     if draw.random() < 0.3:
         data[draw.randrange(len(data))] = draw.randrange(256)
@@ -235,7 +236,7 @@ def malformed(draw: random.Random) -> bytes:
 def test_malformed_frames_of_a_member_end_its_job_but_never_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "write_apart", lambda server, work, done: None)
+    monkeypatch.setattr(endpoint_module, "write_apart", lambda server, work, done: None)
     draw = random.Random(7164)
     with served(host(trainers=1), unix=tmp_path / "socket") as server:
         for number in range(1500):

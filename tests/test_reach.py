@@ -6,7 +6,6 @@ import json
 import struct
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.served import Served, served
 from umiak.errors import InputError, UmiakError, described
 from umiak.pserver.host import Host
+from umiak.pserver.codec import Restore
 from umiak.pserver.protocol import ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json
@@ -29,7 +29,7 @@ def spec(name: str = "t", vocab: int | None = None) -> ServiceSpec:
     return ServiceSpec(0, 1, 1, 1, to_json(SGD(lr=1.0)), {}, [("w", 0, 4)], [table], 0, 1)
 
 
-def setup(server: Served, described: ServiceSpec, restore: dict[str, Any] | None = None) -> RemoteService:
+def setup(server: Served, described: ServiceSpec, restore: Restore | None = None) -> RemoteService:
     service = RemoteService(server.join(count=1))
     service.setup(described, np.zeros(4, np.float32), restore)
     service.ready()
@@ -60,14 +60,14 @@ def test_a_table_is_not_read_from_a_foreign_directory(places: tuple[Path, Path],
             with pytest.raises(
                 InputError, match=f"{directory} is outside {root}, and this server touches nothing else"
             ):
-                setup(server, spec(vocab=8), {"kind": kind, "directory": str(directory), "goes_on": False})
+                setup(server, spec(vocab=8), Restore(kind, str(directory), continues=False))
     with served(host(root, outside)) as server:
-        setup(server, spec(vocab=8), {"kind": "snapshot", "directory": str(outside), "goes_on": False}).close()
+        setup(server, spec(vocab=8), Restore("snapshot", str(outside), continues=False)).close()
 
 
 def test_a_table_is_not_read_through_a_link_in_a_snapshot(places: tuple[Path, Path]) -> None:
     root, outside = places
-    source = {"kind": "snapshot", "directory": str(root / "pass-00000"), "goes_on": False}
+    source = Restore("snapshot", str(root / "pass-00000"), continues=False)
     (root / "pass-00000" / "t").symlink_to(outside / "t")
     with served(host(root)) as server, pytest.raises(InputError, match="pass-00000/t leads out of its directory"):
         setup(server, spec(vocab=8), source)
@@ -82,7 +82,7 @@ def test_a_manifest_cannot_name_a_foreign_piece(places: tuple[Path, Path], name:
     with served(host(root)) as server:
         for kind in ("snapshot", "checkpoint"):
             with pytest.raises(InputError, match=r"names the file .*, which is no plain name"):
-                setup(server, spec(), {"kind": kind, "directory": str(root / "pass-00000"), "goes_on": False})
+                setup(server, spec(), Restore(kind, str(root / "pass-00000"), continues=False))
 
 
 @pytest.mark.parametrize("name", ["../outside/t", "a/b", "a\\b", "..", ".", "", "a\0b", "x" * 300])

@@ -18,12 +18,13 @@ from umiak.bench.meter import Meter
 from umiak.bench.run import Run, free_ports, in_processes
 from umiak.errors import UmiakError
 from umiak.messages.events import Event, Restart
-from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.codec import Arrays, Restore
+from umiak.pserver.protocol import Dense, Fetch, Flags, RoundResult, ServiceSpec
 from umiak.spec.config import Config, Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.optim import AdaGrad, Adam, Optimizer
 from umiak.spec.settings import Settings
-from umiak.trainer.services import Arrays, LocalService
+from umiak.trainer.services import LocalService
 
 MODELS: dict[str, tuple[Any, Any, Optimizer]] = {
     "recommendation": (models.Recommendation, models.squared_error, Adam(lr=1e-3)),
@@ -120,10 +121,10 @@ class FreeService(LocalService):
     def __init__(self, traffic: Traffic, counts_rounds: bool) -> None:
         super().__init__()
         self._traffic, self._counts_rounds = traffic, counts_rounds
-        self._outcome = Outcome(0, 0, Flags.NONE, 0.0)
+        self._outcome = RoundResult(0, 0, Flags.NONE, 0.0)
         self._dense = 0
 
-    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: Restore | None) -> None:
         pass
 
     def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
@@ -132,12 +133,12 @@ class FreeService(LocalService):
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None:
-        self._outcome, self._dense = Outcome(round_id, samples, Flags.NONE, cost), 1
+        self._outcome, self._dense = RoundResult(round_id, samples, Flags.NONE, cost), 1
         self._traffic.rounds += self._counts_rounds
         self._traffic.messages += 1
         self._traffic.sent += sum(part.nbytes for part in (*ids, dense, *rows))
 
-    def receive(self, parts: Arrays) -> Outcome:
+    def receive(self, parts: Arrays) -> RoundResult:
         for part in parts[self._dense :]:
             part.fill(0.01)  # memory that was never written may hold anything, and torch is slow with some of it
         self._traffic.received += sum(part.nbytes for part in parts)

@@ -8,6 +8,7 @@ and when one of them begins to wait, another that shares its core is moved to th
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -65,6 +66,29 @@ class Affinity:
         if self.pinned.get(pid) != core:
             os.sched_setaffinity(pid, {core})
             self.pinned[pid] = core
+
+
+class RoundAffinity(Affinity):
+    """Pins the trainers of a job for a round if the one before was long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = 0.0
+        """When the round began; 0 before the first."""
+
+    def round_ended(self, processes: Sequence[int], cut: bool) -> None:
+        """A round has ended and the next begins, unless a `cut` is between them. Without `processes`, nobody is pinned."""
+        now, began = time.monotonic(), self._began
+        self._began = now
+        if cut or now - began < LONG_SECONDS:
+            self.release()
+        elif processes and began:
+            self.pin(processes)
+
+    def forget(self) -> None:
+        """The job is over."""
+        self.release()
+        self._began = 0.0
 
 
 def choose(core: int, pinned: Mapping[int, int]) -> int | None:

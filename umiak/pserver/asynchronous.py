@@ -1,7 +1,7 @@
 """A service in asynchronous mode: every message is applied at once, and gradients that are too old are dropped.
 
 A gradient is too old when the service has made `lag` updates or more since that trainer's last exchange. There are no
-rounds; passes still end for all together, because trainers meet between them.
+rounds; passes still end for all together, because trainers meet at a barrier between them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from umiak.pserver.protocol import Flags, Outcome, ServiceSpec
-from umiak.pserver.service import Contribution, Service
+from umiak.pserver.protocol import Flags, RoundResult, ServiceSpec
+from umiak.pserver.service import Answer, Contribution, Service
 
 
 class AsyncService(Service):
-    """`round` counts updates here. Outcomes tell a trainer what all of them did since its last exchange."""
+    """`round` counts updates here. Results tell a trainer what all of them did since its last exchange."""
 
     def __init__(self, spec: ServiceSpec, values: np.ndarray) -> None:
         super().__init__(spec, values)
@@ -28,11 +28,15 @@ class AsyncService(Service):
         self._out: set[int] = set()
         self._asked = Flags.NONE
         self._told: set[int] = set()
-        self._meeting = False
+        self._at_barrier = False
 
-    def apply(self, trainer: int, part: Contribution) -> Outcome:
+    def take(self, trainer: int, round_id: int, part: Contribution) -> Answer:
+        # A copy of the values, because the next update does not wait until they have been sent.
+        return Answer(self.apply(trainer, part), self.dense.values.copy(), ends_round=False)
+
+    def apply(self, trainer: int, part: Contribution) -> RoundResult:
         """Take one trainer's message at once. The wanted rows become its current ones."""
-        self._meeting = False
+        self._at_barrier = False
         flags = Flags.NONE
         if part.samples and self.round - self._seen[trainer] >= self.lag:
             self.dropped += 1
@@ -46,7 +50,7 @@ class AsyncService(Service):
         self._done += (part.samples, part.cost)
         samples, cost = self._done - self._told_of[trainer]
         self._told_of[trainer] = self._done.copy()
-        return Outcome(self.round, int(samples), flags | self._answer(trainer, part.flags), float(cost))
+        return RoundResult(self.round, int(samples), flags | self._answer(trainer, part.flags), float(cost))
 
     def _answer(self, trainer: int, asked: Flags) -> Flags:
         """What to tell a trainer: its own end of data, and a cut that somebody asked for, to each exactly once.
@@ -63,21 +67,20 @@ class AsyncService(Service):
         if answer & Flags.OUT_OF_DATA:
             self._out.add(trainer)
         if len(self._told) == self.spec.trainers:
-            self._asked, self._told, self._meeting = Flags.NONE, set(), True
+            self._asked, self._told, self._at_barrier = Flags.NONE, set(), True
         if len(self._out) == self.spec.trainers:
-            self._out, self._meeting = set(), True
+            self._out, self._at_barrier = set(), True
             self.end_pass()
         return answer
 
-    def can_lose(self, trainer: int) -> bool:
-        """Whether the others can go on without a trainer until it is back: it is not needed for a cut or a meeting."""
-        return self.spec.index > 0 or not (self._meeting or self._asked or trainer in self._out)
-
-    def forget(self, trainer: int) -> None:
-        """A trainer was lost; its successor begins with a fetch."""
+    def lose(self, trainer: int) -> bool:
+        """Its successor begins with a fetch. A trainer that a cut or a barrier waits for cannot be done without."""
+        if self.spec.index == 0 and (self._at_barrier or self._asked or trainer in self._out):
+            return False
         nothing: list[np.ndarray] = [np.empty(0, np.int32) for _ in self.tables]
         self._current[trainer] = self._next[trainer] = nothing
         self._sums[trainer] = None
+        return True
 
     def summary(self) -> str:
         return f"dropped={self.dropped} {super().summary()}"

@@ -14,6 +14,7 @@ from umiak.errors import DamagedError, InputError
 from umiak.files import exists, read_bytes
 from umiak.paths import inside
 from umiak.pserver.average import Counts
+from umiak.pserver.codec import Restore
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
 from umiak.pserver.service import Service
@@ -74,32 +75,32 @@ def write_open_tables(directory: Path, service: Service) -> list[dict[str, Any]]
     return pieces
 
 
-def restore(service: Service, source: dict[str, Any]) -> None:
-    """Take up a checkpoint or a snapshot. With `goes_on`, the clock too: the same run continues."""
+def restore(service: Service, source: Restore) -> None:
+    """Take up a checkpoint or a snapshot. Where the same run continues, the clock too."""
     try:
         _restore(service, source)
     except DamagedError as error:
-        if source["goes_on"]:
+        if source.continues:
             raise
         raise InputError(
             f"{error}; this run cannot begin with it"
         ) from error  # somebody named it, and no other will do
 
 
-def _restore(service: Service, source: dict[str, Any]) -> None:
-    directory = Path(source["directory"])
-    if source["kind"] == "snapshot":
+def _restore(service: Service, source: Restore) -> None:
+    directory = Path(source.directory)
+    if source.kind == "snapshot":
         for table in service.tables:
-            _restore_snapshot(service, table, directory, source.get("missing", "fail"))
+            _restore_snapshot(service, table, directory, source.missing)
         return
     pieces = piece.listed_in(inside(directory, MANIFEST))
-    own_piece = source["goes_on"] and len(pieces) == service.spec.services
+    own_piece = source.continues and len(pieces) == service.spec.services
     wanted = [pieces[service.spec.index]] if own_piece else pieces
     dense: dict[str, np.ndarray] = {}
     missing = {table.name for table in service.tables}
     for each in wanted:
         with TensorFile(inside(directory, each.name), each, own_piece, MISSING_SECONDS) as file:
-            tables = [_RestoredTable(service, table, source["goes_on"], owns_all=own_piece) for table in service.tables]
+            tables = [_RestoredTable(service, table, source.continues, owns_all=own_piece) for table in service.tables]
             for name, parts in file:
                 if name.startswith(piece.DENSE):
                     dense[name.removeprefix(piece.DENSE)] = file.whole(name, parts)
@@ -108,8 +109,8 @@ def _restore(service: Service, source: dict[str, Any]) -> None:
         missing -= {restored.table.name for restored in tables if restored.found}
         progress = Progress.decode(file.metadata)
         clock = Clock(*progress.clock)
-        service.clock = clock if source["goes_on"] else Clock(clock.step, 0, service.spec.start_pass, clock.step)
-        service.round = progress.round if source["goes_on"] else 0
+        service.clock = clock if source.continues else Clock(clock.step, 0, service.spec.start_pass, clock.step)
+        service.round = progress.round if source.continues else 0
         if service.dense.average and progress.average is not None:
             service.dense.average.counts = Counts(*progress.average)
     if missing:
@@ -120,8 +121,8 @@ def _restore(service: Service, source: dict[str, Any]) -> None:
 class _RestoredTable:
     """Takes a table's arrays as they come from a file: ids and passes first, then rows, a part at a time."""
 
-    def __init__(self, service: Service, table: Table, goes_on: bool, owns_all: bool) -> None:
-        self._service, self.table, self._goes_on, self._owns_all = service, table, goes_on, owns_all
+    def __init__(self, service: Service, table: Table, continues: bool, owns_all: bool) -> None:
+        self._service, self.table, self._continues, self._owns_all = service, table, continues, owns_all
         self.found = False
         self._ids = self._passes = np.empty(0, np.int64)
 
@@ -132,13 +133,13 @@ class _RestoredTable:
             self._ids, self.found = file.whole(name, parts), True
         elif part == "passes":
             self._passes = file.whole(name, parts)
-            if not self._goes_on:  # a new run counts its own passes
+            if not self._continues:  # a new run counts its own passes
                 self._passes[:] = self._service.spec.start_pass
         elif part == "rows":
             self._take_rows(parts)
         elif part == "waiting":
             waiting = file.whole(name, parts)
-            if not self._goes_on:
+            if not self._continues:
                 waiting[2] = self._service.spec.start_pass
             mine = self._mine(np.ascontiguousarray(waiting[0]))
             self.table.restore_waiting(*np.ascontiguousarray(waiting[:, mine]))

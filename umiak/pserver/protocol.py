@@ -1,24 +1,16 @@
-"""What trainers and services say to each other: the structs of a round and the description of a service. No behaviour.
+"""The words that trainers and services share: what can be asked for, what a round gives, and what a service holds.
 
-A ROUND frame's body is, in this order: per table the ids whose rows are wanted next (int64), the gradient of this service's
-dense values (float32), per table the row gradients of the ids wanted before (float32). Both gradient parts are absent when
-the trainer contributes no samples. The REPLY's body is the dense values, then per table the wanted rows.
+No behaviour, and no bytes: codec.py puts these on the wire.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple
 
 from umiak.errors import InputError
 from umiak.paths import is_name
-
-ROUND_HEAD = struct.Struct("<QIId")
-TABLE_HEAD = struct.Struct("<Q")
-FETCH_HEAD = struct.Struct("<II")
-REPLY_HEAD = struct.Struct("<QQQd")
 
 
 class Flags(IntFlag):
@@ -55,7 +47,7 @@ class Dense(IntEnum):
     """Their mean over the last updates, where the job keeps one."""
 
 
-class Outcome(NamedTuple):
+class RoundResult(NamedTuple):
     """What a service says about a completed round: the same to every trainer."""
 
     round: int

@@ -5,8 +5,9 @@ Contributions are added in trainer order, whatever order they arrive in, so a ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from umiak.pserver import registry
 from umiak.pserver.dense import DenseStore
 from umiak.pserver.optimizers import Clock
 from umiak.pserver.placement import owned_by
-from umiak.pserver.protocol import Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Fetch, Flags, RoundResult, ServiceSpec
 from umiak.pserver.table import Table
 from umiak.spec.average import Average
 from umiak.spec.optim import optimizer_from_json, options_from_json
@@ -32,7 +33,17 @@ class Contribution:
     flags: Flags
     cost: float
     dense: np.ndarray | None = None
-    rows: list[np.ndarray] = field(default_factory=list)
+    rows: Sequence[np.ndarray] = ()
+
+
+class Answer(NamedTuple):
+    """What a service says to a part of a round. The rows of each trainer go with it."""
+
+    result: RoundResult
+    values: np.ndarray
+    """The dense values: not to be changed until it has been sent."""
+    ends_round: bool
+    """Whether it ends a round and goes to all trainers alike; otherwise only to the one that sent the part."""
 
 
 class Service:
@@ -75,20 +86,30 @@ class Service:
         self._sums: list[np.ndarray | None] = [None] * spec.trainers
         self._counted = [table.stats() for table in self.tables]
 
-    def want(self, trainer: int, ids: list[np.ndarray], again: bool = False) -> None:
+    def want(self, trainer: int, ids: Sequence[np.ndarray], again: bool = False) -> None:
         """Find or create the rows a trainer's next batch needs; they become its current ones when the round ends."""
         self._next[trainer] = [
             table.locate(wanted, create=True, pass_id=self.clock.pass_id, again=again)
             for table, wanted in zip(self.tables, ids, strict=True)
         ]
 
-    def fetch(self, trainer: int, ids: list[np.ndarray], how: Fetch) -> list[np.ndarray]:
+    def fetch(self, trainer: int, ids: Sequence[np.ndarray], how: Fetch) -> list[np.ndarray]:
         """Rows without a round: for a test, or for the first batch of a pass."""
         if how is Fetch.PEEK:
             return self._peek(ids)
         self.want(trainer, ids, again=how is Fetch.AGAIN)
         self._current[trainer] = self._next[trainer]
         return self.rows(trainer)
+
+    def take(self, trainer: int, round_id: int, part: Contribution) -> Answer | None:
+        """Take one trainer's part of a round; what to answer, or None while others are missing."""
+        if not self.contribute(trainer, round_id, part):
+            return None
+        return Answer(self.finish(), self.dense.values, ends_round=True)
+
+    def lose(self, trainer: int) -> bool:
+        """Do without a trainer until its successor comes; False where that cannot be: a round needs all of them."""
+        return False
 
     def contribute(self, trainer: int, round_id: int, part: Contribution) -> bool:
         """Take one trainer's part; True when the round is complete."""
@@ -120,7 +141,7 @@ class Service:
                 "lower the learning rate, set clip, or look for a division by zero in the loss"
             )
 
-    def finish(self) -> Outcome:
+    def finish(self) -> RoundResult:
         """Update once with what was added, and begin the next round."""
         parts = [part for part in self._parts if part is not None]
         # Plain numbers: operations on flags cost more than all the rest of this.
@@ -132,14 +153,14 @@ class Service:
         samples = self._samples
         self._update()
         flags = Flags(everybody | (anybody & _CUT))
-        outcome = Outcome(self.round, samples, flags, sum(part.cost for part in parts))
+        result = RoundResult(self.round, samples, flags, sum(part.cost for part in parts))
         self._current = list(self._next)
         self._parts = [None] * self.spec.trainers
         self._summed = 0
         self.round += 1
         if everybody:
             self.end_pass()
-        return outcome
+        return result
 
     def _update(self) -> None:
         """Apply the optimizer once to what was added."""
@@ -176,7 +197,7 @@ class Service:
             found.append(room[: rows.size])
         return found
 
-    def _peek(self, ids: list[np.ndarray]) -> list[np.ndarray]:
+    def _peek(self, ids: Sequence[np.ndarray]) -> list[np.ndarray]:
         found = []
         for table, wanted in zip(self.tables, ids, strict=True):
             out = np.empty((wanted.size, table.dim), np.float32)

@@ -1,4 +1,4 @@
-"""File work beside the rounds: a forked copy of the process writes its memory as it was, while the original goes on."""
+"""File work beside the rounds: a forked copy of the process writes its memory as it was, while the original continues."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import torch
 from umiak.data.columns import count
 from umiak.errors import InputError, UmiakError
 from umiak.messages.events import Pass
-from umiak.pserver.protocol import Fetch, Flags, Outcome, TableSpec
+from umiak.pserver.protocol import Fetch, Flags, RoundResult, TableSpec
 from umiak.pserver.rowinit import RowInit
 from umiak.spec.config import Shard, Source
 from umiak.spec.load import Loaded
@@ -67,7 +67,7 @@ class Job:
         self._stop_requested = stop_requested
         self._prefetch: Prefetch[Prepared] | None = None
         self._current: Prepared | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: RoundResult | None = None
         self._checkpointed = time.monotonic()
         self._asynchronous = settings.mode == "async" and trainers > 1
         averages = settings.average_test_period > 0 and trainer == 0 and self.config.average is not None

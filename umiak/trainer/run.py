@@ -15,6 +15,7 @@ import torch
 from umiak.errors import DamagedError, InputError, RetryError, StorageError
 from umiak.messages.control import ServiceAddress
 from umiak.messages.events import Alive, Event, Start
+from umiak.pserver.codec import Restore
 from umiak.pserver.process import tls_for
 from umiak.rundir import checkpoint, generations, piece, snapshot
 from umiak.rundir.reader import MISSING_SECONDS
@@ -234,21 +235,17 @@ def _setup(
 ) -> None:
     """Trainer 0 gives the services their first values: fresh, of a checkpoint, or of a snapshot."""
     found = assignment.checkpoint
-    restore: dict[str, Any] | None = None
+    restore: Restore | None = None
     if found is not None:
-        restore = {"kind": "checkpoint", "directory": str(found.resolve()), "goes_on": True}
+        restore = Restore("checkpoint", str(found.resolve()), continues=True)
     elif settings.init_from is not None:
-        restore = {
-            "kind": "checkpoint",
-            "directory": str(checkpoint.find(settings.init_from).resolve()),
-            "goes_on": False,
-        }
+        restore = Restore("checkpoint", str(checkpoint.find(settings.init_from).resolve()), continues=False)
     elif source is not None:
         missing = settings.load_missing_parameter_strategy
         snapshot.check_tables(source, session.tables.specs, missing)
         # Dense values travel with the setup; only of tables do servers read the files, which they may not have.
         if session.tables.specs:
-            restore = {"kind": "snapshot", "directory": str(source.resolve()), "goes_on": False, "missing": missing}
+            restore = Restore("snapshot", str(source.resolve()), continues=False, missing=missing)
     log.info("Initing parameters..")
     config = loaded.config
     with _marking(assignment):

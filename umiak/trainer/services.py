@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,28 +9,31 @@ import numpy as np
 
 from umiak.errors import UmiakError, described
 from umiak.pserver import pieces
-from umiak.pserver.protocol import (
-    FETCH_HEAD,
-    REPLY_HEAD,
-    ROUND_HEAD,
-    TABLE_HEAD,
-    Dense,
-    Fetch,
-    Flags,
-    Outcome,
-    ServiceSpec,
+from umiak.pserver.codec import (
+    REPLY_BYTES,
+    Arrays,
+    CheckpointMessage,
+    DoneMessage,
+    FetchMessage,
+    ReduceMessage,
+    ReplyHead,
+    Restore,
+    RoundMessage,
+    SetupMessage,
+    SnapshotMessage,
+    StatisticsMessage,
+    WrittenMessage,
 )
+from umiak.pserver.protocol import Dense, Fetch, Flags, RoundResult, ServiceSpec
 from umiak.pserver.service import Contribution, Service
 from umiak.pserver.writer import run
 from umiak.wire.frames import Channel, Kind
-
-Arrays = Sequence[np.ndarray]
 
 
 class ServiceClient(Protocol):
     """Calls come in pairs: what is sent to all services first is then received from all of them."""
 
-    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None: ...
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: Restore | None) -> None: ...
     def ready(self) -> None:
         """Wait until what `setup` asked for is done: a restored service has read its checkpoint by then."""
 
@@ -39,7 +41,7 @@ class ServiceClient(Protocol):
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None: ...
-    def receive(self, parts: Arrays) -> Outcome:
+    def receive(self, parts: Arrays) -> RoundResult:
         """The answer to a fetch or a round, written into `parts`."""
 
     def reduce(self, vector: np.ndarray) -> np.ndarray: ...
@@ -57,54 +59,52 @@ class ServiceClient(Protocol):
 class RemoteService:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self._head = memoryview(bytearray(REPLY_HEAD.size))
-        self._results: list[Any] = []
+        self._head = memoryview(bytearray(REPLY_BYTES))
+        self._results: list[dict[str, Any]] = []
 
-    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
-        self.channel.send(Kind.SETUP, {"spec": spec.to_json(), "restore": restore}, [values])
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: Restore | None) -> None:
+        self.channel.send(*SetupMessage(spec, restore, values).encode())
 
     def ready(self) -> None:
         self._expect_done()
 
     def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
-        head = FETCH_HEAD.pack(how, dense) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
-        self.channel.send(Kind.FETCH, head, ids)
+        self.channel.send(*FetchMessage(how, dense, ids).encode())
 
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None:
-        head = ROUND_HEAD.pack(round_id, samples, flags, cost) + b"".join(TABLE_HEAD.pack(part.size) for part in ids)
-        self.channel.send(Kind.ROUND, head, [*ids, dense, *rows] if samples else ids)
+        message = RoundMessage(round_id, samples, flags, cost, ids, dense if samples else None, rows)
+        self.channel.send(*message.encode())
 
-    def receive(self, parts: Arrays) -> Outcome:
+    def receive(self, parts: Arrays) -> RoundResult:
         self.channel.receive_parts(Kind.REPLY, self._head, parts, self._results)
-        round_id, samples, flags, cost = REPLY_HEAD.unpack(self._head)
-        return Outcome(round_id, samples, Flags(flags), cost)
+        return ReplyHead.decode(self._head)
 
     def reduce(self, vector: np.ndarray) -> np.ndarray:
-        self.channel.send(Kind.REDUCE, b"", [vector])
+        self.channel.send(*ReduceMessage(vector).encode())
         total = np.empty_like(vector)
         self.channel.receive_parts(Kind.REPLY, memoryview(b""), [total], self._results)
         return total
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        self.channel.send(Kind.STATISTICS)
+        self.channel.send(*StatisticsMessage().encode())
         while (frame := self.channel.receive()).kind is Kind.DONE:
             self._results.append(frame.json())
         if frame.kind is Kind.ERROR:
             raise described(frame.json())
-        return frame.json()
+        return StatisticsMessage.decode(frame).tables or {}
 
     def checkpoint(self, directory: Path, blob: bytes) -> None:
-        self.channel.send(Kind.CHECKPOINT, {"directory": str(directory)}, [blob])
+        self.channel.send(*CheckpointMessage(str(directory), blob).encode())
 
     def snapshot(self, directory: Path) -> None:
-        self.channel.send(Kind.SNAPSHOT, {"directory": str(directory)})
+        self.channel.send(*SnapshotMessage(str(directory)).encode())
 
     def written(self, wait: bool) -> Any | None:
         if not self._results and wait:
             self._expect_done()
-        return self._results.pop(0)["result"] if self._results else None
+        return WrittenMessage.decode(self._results.pop(0)).result if self._results else None
 
     def _expect_done(self) -> None:
         frame = self.channel.receive()
@@ -116,7 +116,7 @@ class RemoteService:
             self._results.append(head)
 
     def close(self) -> None:
-        self.channel.send(Kind.DONE, {})
+        self.channel.send(*DoneMessage.encode())
         self.channel.close()
 
 
@@ -126,10 +126,10 @@ class LocalService:
     service: Service
 
     def __init__(self) -> None:
-        self._answer: tuple[Outcome, list[np.ndarray]]
+        self._answer: tuple[RoundResult, list[np.ndarray]]
         self._results: list[dict[str, Any]] = []
 
-    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: dict[str, Any] | None) -> None:
+    def setup(self, spec: ServiceSpec, values: np.ndarray, restore: Restore | None) -> None:
         self.service = Service(spec, values)
         if restore:
             pieces.restore(self.service, restore)
@@ -138,21 +138,22 @@ class LocalService:
         pass
 
     def send_fetch(self, ids: Arrays, how: Fetch, dense: Dense) -> None:
-        parts = [*self.service.dense.read(dense), *self.service.fetch(0, list(ids), how)]
-        self._answer = Outcome(self.service.round, 0, Flags.NONE, 0.0), parts
+        parts = [*self.service.dense.read(dense), *self.service.fetch(0, ids, how)]
+        self._answer = RoundResult(self.service.round, 0, Flags.NONE, 0.0), parts
 
     def send_round(
         self, round_id: int, samples: int, flags: Flags, cost: float, ids: Arrays, dense: np.ndarray, rows: Arrays
     ) -> None:
-        self.service.want(0, list(ids))
-        self.service.contribute(0, round_id, Contribution(samples, flags, cost, dense, list(rows)))
-        self._answer = self.service.finish(), [self.service.dense.values, *self.service.rows(0)]
+        self.service.want(0, ids)
+        answer = self.service.take(0, round_id, Contribution(samples, flags, cost, dense, rows))
+        assert answer is not None, "a round of one trainer is complete at once"
+        self._answer = answer.result, [answer.values, *self.service.rows(0)]
 
-    def receive(self, parts: Arrays) -> Outcome:
-        outcome, values = self._answer
+    def receive(self, parts: Arrays) -> RoundResult:
+        result, values = self._answer
         for part, value in zip(parts, values, strict=True):
             part[...] = value
-        return outcome
+        return result
 
     def reduce(self, vector: np.ndarray) -> np.ndarray:
         return vector.copy()
@@ -170,10 +171,10 @@ class LocalService:
     def written(self, wait: bool) -> Any | None:
         if not self._results:
             return None
-        result = self._results.pop(0)
-        if "message" in result:
-            raise described(result)
-        return result["result"]
+        written = WrittenMessage.decode(self._results.pop(0))
+        if written.error is not None:
+            raise written.error
+        return written.result
 
     def close(self) -> None:
         pass

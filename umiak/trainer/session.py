@@ -15,8 +15,9 @@ from torch import nn
 
 from umiak.errors import InputError, RetryError
 from umiak.nn.sparse import sparse_tables
+from umiak.pserver.codec import Restore
 from umiak.pserver.placement import dense_blocks, holders, model_bytes
-from umiak.pserver.protocol import Dense, Fetch, Flags, Outcome, ServiceSpec
+from umiak.pserver.protocol import Dense, Fetch, Flags, RoundResult, ServiceSpec
 from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.services import ServiceClient
@@ -73,7 +74,7 @@ class Session:
         seed: int,
         optimizer: Optimizer,
         parameters: Mapping[str, ParamOptions],
-        restore: dict[str, Any] | None,
+        restore: Restore | None,
         start_pass: int,
         mode: str,
         lag_ratio: float,
@@ -164,7 +165,7 @@ class Session:
         cost: float,
         following: Prepared | None,
         meanwhile: Callable[[], None] = idle,
-    ) -> Outcome:
+    ) -> RoundResult:
         """One round: this batch's gradients, which count by its samples, for new values and the next batch's rows.
 
         `meanwhile` is called between sending and receiving.

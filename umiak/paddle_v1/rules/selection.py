@@ -162,5 +162,5 @@ def _schedule(schedule: V1Schedule, rate: float, start_pass: int) -> optim.Sched
         case "manual":
             return optim.Manual(schedule.segments)
         case _:
-            # Passes count from 0 in every job, also in one that goes on from a snapshot.
+            # Passes count from 0 in every job, also in one that continues from a snapshot.
             return optim.PassManual(tuple((until + start_pass, factor) for until, factor in schedule.segments))
