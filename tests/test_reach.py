@@ -12,8 +12,8 @@ import pytest
 
 from tests.served import Served, served
 from umiak.errors import InputError, UmiakError, described
-from umiak.pserver.host import Host
 from umiak.pserver.codec import Restore
+from umiak.pserver.host import Host
 from umiak.pserver.protocol import ServiceSpec, TableSpec
 from umiak.pserver.reach import Reach
 from umiak.spec.optim import SGD, to_json

@@ -18,7 +18,6 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.pserver import pieces
 from umiak.pserver.affinity import RoundAffinity
 from umiak.pserver.asynchronous import service_for
-from umiak.pserver.members import Left, Members, kept, trainer_of
 from umiak.pserver.codec import (
     CheckpointMessage,
     DoneMessage,
@@ -31,6 +30,7 @@ from umiak.pserver.codec import (
     StatisticsMessage,
     WrittenMessage,
 )
+from umiak.pserver.members import Left, Members, kept, trainer_of
 from umiak.pserver.protocol import Fetch, Flags, RoundResult
 from umiak.pserver.reach import Reach
 from umiak.pserver.service import Answer, Contribution, Service
