@@ -125,7 +125,7 @@ def test_a_lost_trainer_is_replaced_while_the_others_go_on(tmp_path: Path, victi
     finally:
         kill_tree(process.pid)
     assert process.returncode == 0, err
-    assert f"worker {victim} was killed" in text and "going on as generation" not in text
+    assert f"worker {victim} was killed" in text and "continuing as generation" not in text
     assert (out / "pass-00001" / "done").exists()
 
 
@@ -145,7 +145,7 @@ def test_a_lost_server_restarts_the_job_from_its_checkpoint(tmp_path: Path) -> N
     finally:
         kill_tree(process.pid)
     assert process.returncode == 0, err
-    assert "going on as generation 1" in text and (out / "pass-00002" / "done").exists()
+    assert "continuing as generation 1" in text and (out / "pass-00002" / "done").exists()
 
 
 def test_ctrl_c_cuts_consistently_and_resume_goes_on(tmp_path: Path) -> None:
