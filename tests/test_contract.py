@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from umiak.contract import environment, flags, lines, ports, reasons
+from umiak.contract import environment, flags, lines, ports, reasons, volume
 from umiak.contract.environment import Environment, Identity
 from umiak.contract.lines import Told
 from umiak.contract.termination import Termination
@@ -178,6 +178,17 @@ def test_an_old_client_finds_all_it_knows_in_a_message_of_today() -> None:
     assert list(other.to_json()) == [*OLD_KEYS, "because_of", "reason"]
     assert json.loads(other.encode())["time"] == "2026-11-18T12:00:00.123Z"
     assert "needed more memory than" in reasons.OUT_OF_MEMORY_TEXT, "by which it advises to raise memory"
+
+
+def test_a_client_and_a_volume_pod_of_other_versions_understand_each_other() -> None:
+    wanted = [volume.Wanted("pass-00000/w", 10, 5000)]
+    assert volume.request() == '{"list": true}' and volume.read_request('{"list": true}') is None
+    send = '{"send": [{"path": "pass-00000/w", "offset": 10, "size": 5000}]}'
+    assert volume.request(wanted) == send and volume.read_request(send) == wanted
+    listed = '[{"path": "pass-00000/w", "size": 5000, "time": 1.5}]'
+    files = [volume.File("pass-00000/w", 5000, 1.5)]
+    assert volume.write_list(files) == listed and volume.read_list(listed.encode()) == files
+    assert volume.command("/volume/x")[:3] == ["python", "-m", "umiak.pod.files"]
 
 
 def test_lines_of_an_old_image_are_events() -> None:

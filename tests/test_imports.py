@@ -86,7 +86,7 @@ REGISTER = {
     "paddle_v1/warm.py",
 }
 # Programs that start another package as a process of its own, which may even be on another machine.
-START = {"cluster/access.py": {"cli"}, "jobs/output.py": {"pod"}}
+START = {"cluster/access.py": {"cli"}, "contract/volume.py": {"pod"}}
 TEXT = re.compile(r"^(umiak(?:\.\w+)+)\.?$|-m (umiak(?:\.\w+)+)")
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
 HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from umiak.contract.volume import File
 from umiak.errors import InputError, RetryError
 from umiak.jobs import output, volume_pod
 from umiak.jobs.manifests import VOLUME
@@ -122,7 +123,7 @@ def test_an_output_that_is_not_on_the_volume_is_named(volume: Path, tmp_path: Pa
 
 def test_files_outside_the_directory_are_refused(volume: Path, tmp_path: Path) -> None:
     (volume / "secret").write_text("x")
-    file = output.File("../../secret", 1, 0.0)
+    file = File("../../secret", 1, 0.0)
     with pytest.raises(InputError, match="is not inside"):
         output.pull(Here(volume), "job/output", [file], tmp_path / "here", lambda done, total: None)
 

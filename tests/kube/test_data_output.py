@@ -107,7 +107,7 @@ def test_an_object_in_s3_and_its_errors(namespace: Namespace) -> None:
         server.stop()
 
 
-def test_a_pod_that_is_lost_is_replaced_and_goes_on(namespace: Namespace) -> None:
+def test_a_pod_that_is_lost_is_replaced_and_its_successor_resumes(namespace: Namespace) -> None:
     write(namespace.volume, "raw/train.txt", "".join(f"{number:0999}\n" for number in range(300_000)))
     process = start("data", "submit", "raw", "cut", f"--image={RUNTIME}", "--shards=3", *where(namespace))
     try:
@@ -128,7 +128,7 @@ def test_a_claim_or_an_image_that_is_not_there_is_named(namespace: Namespace) ->
     namespace.wait("nothing left", lambda: not namespace.left(), 30)
 
 
-def test_output_is_listed_and_pulled_and_the_visiting_pod_is_gone(namespace: Namespace, tmp_path: Path) -> None:
+def test_output_is_listed_and_pulled_and_the_volume_pod_is_gone(namespace: Namespace, tmp_path: Path) -> None:
     job = TrainingJob.write(namespace, tmp_path)
     job.submit()
     job.wait()
@@ -147,7 +147,7 @@ def test_output_is_listed_and_pulled_and_the_visiting_pod_is_gone(namespace: Nam
     namespace.wait("nothing left", lambda: not namespace.left(), 60)
 
 
-def test_a_pull_that_is_killed_leaves_no_pod_and_goes_on(namespace: Namespace, tmp_path: Path) -> None:
+def test_a_pull_that_is_killed_leaves_no_pod_and_can_be_resumed(namespace: Namespace, tmp_path: Path) -> None:
     """400 MB, so that there is time to kill it."""
     job = _with_output(namespace, tmp_path, 400)
     file = f"--file={job.directory / 'job.yaml'}"

@@ -213,11 +213,11 @@ def _show(api: Api, namespace: str, name: str) -> int:
 
 def _ls(options: argparse.Namespace) -> int:
     from umiak.cli import job_text as text
-    from umiak.jobs import status
+    from umiak.jobs import listing
 
     api, namespace = connect(options)
     with api:
-        jobs = status.listed(api, None if options.all_namespaces else namespace)
+        jobs = listing.listed(api, None if options.all_namespaces else namespace)
     for line in text.listing(jobs, "all namespaces" if options.all_namespaces else f"namespace {namespace}"):
         print(line)
     return 0
@@ -305,7 +305,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 
 def _legacy(options: argparse.Namespace) -> int:
-    from umiak.jobs import legacy
+    from umiak.paddle_v1.pods import legacy
 
     print(legacy.images() if options.image_names else legacy.text(options.namespace).rstrip())
     return 0

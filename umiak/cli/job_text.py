@@ -11,8 +11,9 @@ from umiak.cli.progress import Progress, duration, number
 
 if TYPE_CHECKING:
     from umiak.jobs.diagnosis import Problem
+    from umiak.jobs.listing import Line
     from umiak.jobs.plan import Plan
-    from umiak.jobs.status import Line, Status, Worker
+    from umiak.jobs.status import Status, Worker
 
 # More workers than this are shown only where they differ from the others.
 FEW = 20

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from umiak.contract.volume import ALIVE
 from umiak.errors import InputError, RetryError
 from umiak.jobs import status, volume_pod
 from umiak.jobs.manifests import (
@@ -94,7 +95,7 @@ def wipe(api: Api, namespace: str, claim: str, where: str, image: str) -> None:
     """Delete a directory on the volume, and the one around it if nothing else is in there."""
     parent = where.partition("/")[0]
     # The pod stays while there is something to remove, however long that takes.
-    awake = f"while kill -0 $! 2>/dev/null; do touch {volume_pod.ALIVE}; sleep 0.2; done; wait $!"
+    awake = f"while kill -0 $! 2>/dev/null; do touch {ALIVE}; sleep 0.2; done; wait $!"
     script = f"rm -rf {VOLUME}/{where} & {awake} && (rmdir {VOLUME}/{parent} 2>/dev/null || true)"
     with volume_pod.started(api, namespace, claim, image, writable=True) as pod:
         for _ in pod.run(["sh", "-c", script]):

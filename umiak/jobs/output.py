@@ -7,7 +7,6 @@ resumes where it stopped, and a file that is there is whole.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from umiak.contract import volume
+from umiak.contract.volume import File, Wanted
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import CHUNK, disk_error
 from umiak.jobs.manifests import CLAIM_ANNOTATION, CONTAINER, OUTPUT_ANNOTATION, VOLUME
@@ -23,7 +24,6 @@ from umiak.kube.api import Api
 from umiak.kube.objects import path
 from umiak.paths import is_relative
 
-SHA_BYTES = 32
 _PASS = re.compile(r"pass-(\d{5})(-\d{3})?")
 
 OnProgress = Callable[[int, int], None]
@@ -37,23 +37,6 @@ class Place:
     claim: str
     directory: str
     image: str
-
-
-@dataclass(frozen=True)
-class File:
-    path: str
-    size: int
-    time: float
-
-    @property
-    def pass_name(self) -> str:
-        """The snapshot it belongs to, or empty."""
-        first = self.path.split("/")[0]
-        return first if _PASS.fullmatch(first) else ""
-
-    @property
-    def is_checkpoint(self) -> bool:
-        return self.path.startswith("checkpoints/")
 
 
 def of_job(api: Api, namespace: str, name: str) -> Place:
@@ -75,8 +58,7 @@ def of_job(api: Api, namespace: str, name: str) -> Place:
 
 
 def listing(pod: VolumePod, directory: str) -> list[File]:
-    raw = b"".join(pod.run(_command(directory), json.dumps({"list": True})))
-    files = [File(each["path"], each["size"], each["time"]) for each in json.loads(raw)]
+    files = volume.read_list(b"".join(pod.run(_command(directory), volume.request())))
     for file in files:
         if not is_relative(file.path):
             raise UmiakError(
@@ -108,14 +90,20 @@ def groups(files: list[File]) -> list[Group]:
 
 def chosen(files: list[File], pass_id: int | None) -> list[File]:
     """What a pull brings: everything but checkpoints, or of the passes one alone."""
-    files = [file for file in files if not file.is_checkpoint]
+    files = [file for file in files if not file.path.startswith("checkpoints/")]
     if pass_id is None:
         return files
     wanted = f"pass-{pass_id:05d}"
-    passes = sorted({file.pass_name for file in files if file.pass_name})
+    passes = sorted({name for file in files if (name := _pass_of(file))})
     if wanted not in passes:
         raise InputError(f"there is no {wanted} on the volume; there are {', '.join(passes) or 'no passes yet'}")
-    return [file for file in files if file.pass_name in ("", wanted)]
+    return [file for file in files if _pass_of(file) in ("", wanted)]
+
+
+def _pass_of(file: File) -> str:
+    """The snapshot it belongs to, or empty."""
+    first = file.path.split("/")[0]
+    return first if _PASS.fullmatch(first) else ""
 
 
 def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_progress: OnProgress) -> int:
@@ -127,21 +115,21 @@ def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_pro
     for file in missing:
         offset = min(_part(target, file).stat().st_size, file.size) if _part(target, file).exists() else 0
         done += offset
-        wanted.append({"path": file.path, "offset": offset, "size": file.size})
+        wanted.append(Wanted(file.path, offset, file.size))
     on_progress(done, total)
     if not wanted:
         return 0
-    source = _Source(pod.run(_command(directory), json.dumps({"send": wanted})))
+    source = _Source(pod.run(_command(directory), volume.request(wanted)))
     travelled = 0
     for file, want in zip(missing, wanted, strict=True):
-        for count in _receive(source, target, file, int(str(want["offset"]))):
+        for count in _receive(source, target, file, want.offset):
             travelled += count
             on_progress(done + travelled, total)
     return travelled
 
 
 def _command(directory: str) -> list[str]:
-    return ["python", "-m", "umiak.pod.files", f"{VOLUME}/{directory}"]
+    return volume.command(f"{VOLUME}/{directory}")
 
 
 def _part(target: Path, file: File) -> Path:
@@ -172,7 +160,7 @@ def _receive(source: _Source, target: Path, file: File, offset: int) -> Iterator
                 left -= len(chunk)
                 yield len(chunk)
             out.truncate()
-        if source.exactly(SHA_BYTES) != digest.digest():
+        if source.exactly(volume.DIGEST_BYTES) != digest.digest():
             part.unlink()
             raise RetryError(f"{file.path} arrived damaged and was removed; pull again")
         os.utime(part, (file.time, file.time))

@@ -109,50 +109,11 @@ def find(api: Api, namespace: str, name: str) -> Object:
     return job
 
 
-@dataclass(frozen=True)
-class Line:
-    """A job in a list of jobs: what its Job object alone tells."""
-
-    name: str
-    namespace: str
-    state: str
-    ready: int
-    workers: int
-    created: datetime | None
-    finished: datetime | None
-
-
-def listed(api: Api, namespace: str | None) -> list[Line]:
-    """All jobs of a namespace, or of all, newest first; one request."""
-    jobs = [_line(job) for job in api.items(path("Job", namespace), labelSelector=LABEL)]
-    return sorted(jobs, key=lambda job: str(job.created), reverse=True)
-
-
-def _line(job: Object) -> Line:
-    counts, wanted = job.get("status", {}), int(job["spec"].get("completions") or 1)
-    state = _state(job, ())[0]
-    if state == "cancelled" and (counts.get("active") or counts.get("terminating")):
-        state = "stopping"
-    ready = int(counts.get("ready") or 0) + int(counts.get("succeeded") or 0)
-    if state == "waiting" and ready >= wanted:
-        state = "running"
-    ended = _ended(job)
-    return Line(
-        job["metadata"]["name"],
-        job["metadata"]["namespace"],
-        state,
-        ready,
-        wanted,
-        moment(job["metadata"].get("creationTimestamp")),
-        moment(ended.get("lastTransitionTime")) if ended else None,
-    )
-
-
 def _conditions(job: Object) -> dict[str, Object]:
     return {each["type"]: each for each in job.get("status", {}).get("conditions") or [] if each["status"] == "True"}
 
 
-def _ended(job: Object) -> Object | None:
+def ended(job: Object) -> Object | None:
     conditions = _conditions(job)
     return conditions.get("Complete") or conditions.get("Failed")
 
@@ -187,13 +148,13 @@ def assemble(
     annotations = meta.get("annotations") or {}
     memory = _limit(template)
     found = problems(Facts(pods, events, nodes, rooms, template, memory))
-    state, message = _state(job, pods)
+    state, message = state_of(job, pods)
     workers = tuple(_workers(int(job["spec"].get("completions") or 1), pods, events))
     found += not_created(job, [worker.worker for worker in workers if not worker.pod], events)
     if state == "cancelled" or state == "stopping":
         # They were told to stop, and did.
         found = [problem for problem in found if problem.code not in (75, 143)]
-    ended = _ended(job)
+    end = ended(job)
     return Status(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -201,7 +162,7 @@ def assemble(
         workers=workers,
         created=moment(meta.get("creationTimestamp")),
         started=moment(job.get("status", {}).get("startTime")),
-        finished=moment(ended.get("lastTransitionTime")) if ended else None,
+        finished=moment(end.get("lastTransitionTime")) if end else None,
         claim=annotations.get(CLAIM_ANNOTATION, ""),
         output=annotations.get(OUTPUT_ANNOTATION, ""),
         problems=tuple(found),
@@ -218,7 +179,7 @@ def certificates_until(job: Object) -> datetime | None:
     return made and made + timedelta(days=credentials.DAYS)
 
 
-def _state(job: Object, pods: Sequence[Pod]) -> tuple[State, str]:
+def state_of(job: Object, pods: Sequence[Pod]) -> tuple[State, str]:
     conditions = _conditions(job)
     if job["metadata"].get("deletionTimestamp"):
         return "deleting", ""

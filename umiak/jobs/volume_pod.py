@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from umiak.contract.volume import ALIVE
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.jobs.manifests import CONTAINER, VOLUME
 from umiak.jobs.pods import pod as read_pod
@@ -21,10 +22,8 @@ from umiak.kube.api import Api
 from umiak.kube.objects import path
 
 LABEL = "umiak.dev/visitor"
-ALIVE = f"{podspec.TMP}/alive"
 START_SECONDS = 180.0
 POLL_SECONDS = 0.3
-# Commands in the pod touch the file while they work: umiak/pod/files.py.
 _WAIT = f"touch {ALIVE}; while [ $(($(date +%s) - $(stat -c %Y {ALIVE}))) -lt 60 ]; do sleep 1; done"
 _NEVER_STARTS = ("ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff", "CreateContainerConfigError")
 

@@ -2,52 +2,51 @@
 
     python -m umiak.pod.files DIR
 
-One line of JSON comes in: {"list": true}, or {"send": [{"path": …, "offset": …, "size": …}, …]}. A list is one line of JSON.
-Sent are, for each file, its bytes from `offset` up to `size`, then the SHA-256 (32 bytes) of its first `size` bytes: a
-log may grow meanwhile, and the client has the first `offset` bytes already.
+What comes in and goes out is umiak/contract/volume.py's. Of each file its bytes from `offset` up to `size` are sent, then the
+SHA-256 of its first `size` bytes: a log may grow meanwhile, and the client has the first `offset` bytes already.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-ALIVE = Path("/tmp/alive")
+from umiak.contract import volume
+from umiak.contract.volume import File, Wanted
+
 CHUNK = 1 << 20
 TOUCH_SECONDS = 10.0
 
 
-def listing(root: Path) -> list[dict[str, Any]]:
+def listing(root: Path) -> list[File]:
     """Every file with its size, those of checkpoints and half-written ones apart: they belong to the job."""
     found = []
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
         if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in name.parts):
             status = path.stat()
-            found.append({"path": str(name), "size": status.st_size, "time": status.st_mtime})
+            found.append(File(str(name), status.st_size, status.st_mtime))
     return found
 
 
-def sent(root: Path, wanted: list[dict[str, Any]]) -> Iterator[bytes]:
+def sent(root: Path, wanted: list[Wanted]) -> Iterator[bytes]:
     """What goes over the line."""
     inside = root.resolve()
     for each in wanted:
-        path = (root / each["path"]).resolve()
+        path = (root / each.path).resolve()
         if not path.is_relative_to(inside):
-            raise OSError(f"{each['path']} is not inside the directory")
+            raise OSError(f"{each.path} is not inside the directory")
         digest = hashlib.sha256()
-        at, size, offset = 0, each["size"], each["offset"]
+        at, size, offset = 0, each.size, each.offset
         with path.open("rb", buffering=0) as file:
             while at < size:
                 chunk = file.read(min(CHUNK, size - at))
                 if not chunk:
-                    raise OSError(f"{each['path']} became shorter while it was read; pull again")
+                    raise OSError(f"{each.path} became shorter while it was read; pull again")
                 digest.update(chunk)
                 if at + len(chunk) > offset:
                     yield chunk[max(0, offset - at) :]
@@ -57,26 +56,26 @@ def sent(root: Path, wanted: list[dict[str, Any]]) -> Iterator[bytes]:
 
 def _awake(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The pod ends when nobody touches the file for a while."""
-    touched = 0.0
+    touched, alive = 0.0, Path(volume.ALIVE)
     for chunk in chunks:
         if time.monotonic() - touched > TOUCH_SECONDS:
             touched = time.monotonic()
-            if ALIVE.exists():
-                os.utime(ALIVE)
+            if alive.exists():
+                os.utime(alive)
         yield chunk
 
 
 def main(directory: str) -> int:
     root = Path(directory)
-    request = json.loads(sys.stdin.readline())
+    wanted = volume.read_request(sys.stdin.readline())
     try:
         if not root.is_dir():
             raise OSError(f"there is no {root.name!r} on the volume at {root.parent}")
-        if request.get("list"):
-            print(json.dumps(listing(root)), flush=True)
+        if wanted is None:
+            print(volume.write_list(listing(root)), flush=True)
         else:
             with os.fdopen(1, "wb", buffering=0) as out:
-                for chunk in _awake(sent(root, request["send"])):
+                for chunk in _awake(sent(root, wanted)):
                     view = memoryview(chunk)
                     while view:
                         view = view[out.write(view) :]
