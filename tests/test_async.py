@@ -19,7 +19,7 @@ from umiak.pserver.service import Contribution
 from umiak.rundir import checkpoint
 from umiak.rundir.checkpoint import Manifest
 from umiak.spec.optim import SGD, to_json
-from umiak.trainer import run as training
+from umiak.trainer.beginning import check_rounds
 
 JOB = ("train", str(TINY), "--workers", "3", "--mode", "async")
 
@@ -170,7 +170,7 @@ def test_a_service_that_dropped_a_gradient_and_so_counts_less_can_be_resumed(tmp
     directory = checkpoint.directory_for(tmp_path, 12, 0)
     directory.mkdir(parents=True)
     checkpoint.commit(directory, Manifest(12, 0, 96, {}, {}, []))
-    training._check_rounds([12, 11, 14], directory, exact=False)
+    check_rounds([12, 11, 14], directory, exact=False)
     for rounds, exact in (([12, 11], True), ([12, 0], False)):
         with pytest.raises(RetryError, match="start all trainers again"):
-            training._check_rounds(rounds, directory, exact)
+            check_rounds(rounds, directory, exact)

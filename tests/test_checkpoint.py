@@ -22,7 +22,8 @@ from umiak.rundir import checkpoint, prepare, reader
 from umiak.rundir.checkpoint import MANIFEST, directory_for
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer.run import Assignment, run
+from umiak.trainer.run import run
+from umiak.trainer.task import Assignment
 
 draw = np.random.default_rng(5)
 DATA = Columns({"x": draw.standard_normal((96, 3)).astype(np.float32), "id": draw.integers(0, 99, 96)})
@@ -246,7 +247,7 @@ def test_a_trainer_that_was_told_another_checkpoint_than_the_servers_does_not_tr
                 problems[index] = error
 
         two.run(trainer)
-    assert f"a service is at round {newer.round}, but this trainer goes on from {older.path}" in str(problems[1])
+    assert f"a service is at round {newer.round}, but this trainer resumes from {older.path}" in str(problems[1])
     assert {error.exit_code for error in problems.values() if isinstance(error, RetryError)} == {75}
     assert checkpoint.committed(out) == [older, newer]
 

@@ -141,7 +141,7 @@ def test_time_says_what_a_batch_takes_and_writes_nothing(path: Path, trained: Pa
 
 
 def test_time_needs_to_know_how_many_batches(trained: Path) -> None:
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
     with pytest.raises(InputError, match="--job=time needs --test_period=N"):
         timing.run(Loaded(_config(_Right)), parse("paddle train", ["--job=time"]), Assignment())

@@ -23,7 +23,7 @@ from umiak.pserver.rowinit import RowInit
 from umiak.rundir.parameterfile import read_parameter
 from umiak.spec.load import load as load_config
 from umiak.spec.optim import Optimizer, ParamOptions, PassManual, Poly, Schedule
-from umiak.trainer.job import mix
+from umiak.trainer.trainer import mix
 
 SEED, VOCAB, DIM, BATCH, TRAINERS, PASSES = 1, 12, 4, 10, 3, 2
 SAMPLES = 4 * TRAINERS * BATCH + 7  # the last round of a pass is a short one

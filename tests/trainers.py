@@ -33,7 +33,8 @@ from umiak.rundir import checkpoint, prepare
 from umiak.spec.config import Config
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer.run import Assignment, run
+from umiak.trainer.run import run
+from umiak.trainer.task import Assignment
 from umiak.worker.forked import warm_up
 
 MOST_SECONDS = 120

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from umiak.spec.load import Loaded
-    from umiak.trainer.job import Job
+    from umiak.trainer.trainer import Trainer
 
 OnEvent = Callable[[Event], None]
 TICK_SECONDS = 0.2
@@ -124,7 +124,7 @@ def join(
     seed: int = 1,
     config_args: Mapping[str, str] | None = None,
     **flags: Any,
-) -> Iterator[Job]:
+) -> Iterator[Trainer]:
     """Be one trainer of a job, with a loop of one's own:
 
         with umiak.join(config, trainer_id=0, trainers=2, pservers=["127.0.0.1"]) as job:
@@ -139,7 +139,7 @@ def join(
     import torch
 
     from umiak.paddle_v1.registration import register
-    from umiak.trainer.run import open_job
+    from umiak.trainer.run import opened
     from umiak.worker import roles
 
     register()
@@ -153,7 +153,7 @@ def join(
         loaded = _loaded(config, settings)
         assignment = replace(assignment, out=None) if out is None else roles.take_output(settings, assignment)
         try:
-            with open_job(loaded, settings, assignment, lambda event: None, lambda: False) as job:
+            with opened(loaded, settings, assignment, lambda event: None, lambda: False) as job:
                 yield job
         finally:
             torch.set_num_threads(threads)

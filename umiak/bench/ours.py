@@ -150,8 +150,9 @@ def limit(run: Run) -> None:
     import torch
 
     from umiak.pserver.placement import merge
-    from umiak.trainer import run as training
+    from umiak.trainer.run import run as train
     from umiak.trainer.session import Placed
+    from umiak.trainer.task import Assignment
 
     torch.set_num_threads(1)
     merge(np.arange(4), run.workers)  # compiled once, before forking
@@ -159,16 +160,13 @@ def limit(run: Run) -> None:
     loaded = Loaded(source.config())
 
     @contextlib.contextmanager
-    def unconnected(
-        settings: Settings, assignment: training.Assignment
-    ) -> Iterator[tuple[list[Placed], training.Assignment]]:
+    def unconnected(settings: Settings, assignment: Assignment) -> Iterator[tuple[list[Placed], Assignment]]:
         services = [Placed(FreeService(source.traffic, number == 0), True, True) for number in range(run.workers)]
         yield services, assignment
 
     def work(trainer: int) -> None:
-        training._connected = unconnected
-        assignment = training.Assignment(trainer=trainer, trainers=run.workers)
+        assignment = Assignment(trainer=trainer, trainers=run.workers)
         with Path(os.devnull).open("w") as dots:
-            training.run(loaded, Settings(), assignment, lambda event: None, lambda: False, dots)
+            train(loaded, Settings(), assignment, lambda event: None, lambda: False, dots, connect=unconnected)
 
     in_processes(run, run.workers, work)

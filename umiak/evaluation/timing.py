@@ -15,7 +15,8 @@ from umiak.errors import InputError
 from umiak.spec.config import Shard, Source
 from umiak.spec.load import Loaded
 from umiak.spec.settings import Settings
-from umiak.trainer.run import Assignment, open_job
+from umiak.trainer.run import opened
+from umiak.trainer.task import Assignment
 
 BURNED = 10
 log = logging.getLogger("umiak.trainer")
@@ -61,9 +62,7 @@ def run(loaded: Loaded, settings: Settings, assignment: Assignment) -> None:
     loaded = replace(loaded, config=replace(loaded.config, train=source, test=None))
     settings = replace(settings, start_pass=0, num_passes=1, test_period=0, saving_period_by_batches=0)
     took: list[float] = []
-    with open_job(
-        loaded, settings, replace(assignment, out=None), lambda event: None, lambda: False, sys.stderr
-    ) as job:
+    with opened(loaded, settings, replace(assignment, out=None), lambda event: None, lambda: False, sys.stderr) as job:
         for number, batch in enumerate(job.batches()):
             if number == 0:
                 log.info("Burning time...")

@@ -95,8 +95,9 @@ def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loa
 
 
 def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
-    from umiak.trainer.job import Stopped
-    from umiak.trainer.run import Assignment, run
+    from umiak.trainer.run import run
+    from umiak.trainer.task import Assignment
+    from umiak.trainer.trainer import Stopped
 
     named = directory.select(directory.generation).result()
     assignment = Assignment(

@@ -21,37 +21,23 @@ from umiak.pserver.protocol import Fetch, TableSpec
 from umiak.rundir import checkpoint, generations, layout
 from umiak.rundir.checkpoint import Manifest
 from umiak.rundir.snapshot import Draft
-from umiak.spec.load import Loaded
 from umiak.spec.optim import to_json
 from umiak.trainer.session import Session
 from umiak.trainer.state import Position
+from umiak.trainer.task import Task
 
 CHUNK_ROWS = 1 << 16
 log = logging.getLogger("umiak.trainer")
 
 
 class Saver:
-    """Saves a run below `out`; with `out` None it saves nothing, without `checkpoints` only snapshots."""
+    """Saves a run below its output directory: nothing without one, only snapshots where no `checkpoints` are wanted."""
 
-    def __init__(
-        self,
-        out: Path | None,
-        session: Session,
-        model: nn.Module,
-        loaded: Loaded,
-        trainer: int,
-        trainers: int,
-        seed: int,
-        mode: str,
-        save_only_one: bool,
-        report: Callable[[Event], None],
-        generation: int,
-        checkpoints: bool = True,
-    ) -> None:
-        self.out, self.session, self.model, self.loaded = out, session, model, loaded
-        self.trainer, self.seed, self.save_only_one, self.report = trainer, seed, save_only_one, report
-        self.generation, self.checkpoints = generation, checkpoints and out is not None
-        self.identity = identity(loaded, session, trainers, seed, mode)
+    def __init__(self, task: Task, session: Session, model: nn.Module, report: Callable[[Event], None]) -> None:
+        self.task, self.session, self.model, self.report = task, session, model, report
+        self.out, self.generation = task.assignment.out, task.assignment.generation
+        self.checkpoints = task.assignment.checkpoints and self.out is not None
+        self.identity = identity(task, session)
         self._pending: tuple[Path, Position, int] | None = None
         self._written: list[Any] = []
         self._last: Path | None = None
@@ -61,12 +47,12 @@ class Saver:
             return
         self.finish()
         directory = checkpoint.directory_for(self.out, self.session.round, self.generation)
-        if self.trainer == 0:
+        if self.task.trainer == 0:
             self._check_owner()
             shutil.rmtree(directory, ignore_errors=True)
             make_directory(directory)
             self._pending = directory, Position(**vars(position)), self.session.round
-        self.session.checkpoint(directory, blob, self.trainer)
+        self.session.checkpoint(directory, blob, self.task.trainer)
 
     @property
     def busy(self) -> bool:
@@ -100,7 +86,7 @@ class Saver:
         self.report(Checkpoint(str(directory), round_id))
 
     def snapshot(self, pass_id: int, inner: int | None) -> None:
-        if self.out is None or self.trainer != 0:
+        if self.out is None or self.task.trainer != 0:
             return
         self.finish()
         self._check_owner()
@@ -108,6 +94,7 @@ class Saver:
             self._snapshot(self.out, pass_id, inner)
 
     def _snapshot(self, out: Path, pass_id: int, inner: int | None) -> None:
+        loaded = self.task.loaded
         draft = Draft(out, layout.snapshot_name(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
         state = self.model.state_dict(keep_vars=True)
@@ -124,16 +111,16 @@ class Saver:
             for piece in self.session.snapshot(draft.directory):
                 tables[piece["table"]]["files"].append({key: piece[key] for key in ("name", "bytes", "crc32")})
         model = {
-            "seed": self.seed,
-            "config_args": dict(self.loaded.arguments),
+            "seed": self.task.settings.seed,
+            "config_args": dict(loaded.arguments),
             "parameters": shapes,
             "tables": tables,
         }
-        if self.loaded.version:
-            model["paddle_version"] = self.loaded.version
+        if loaded.version:
+            model["paddle_version"] = loaded.version
         self._check_owner()
-        published = draft.publish(model, self.loaded.files, self.loaded.name)
-        if self.save_only_one and self._last is not None and self._last != published:
+        published = draft.publish(model, loaded.files, loaded.name)
+        if self.task.settings.save_only_one and self._last is not None and self._last != published:
             log.info("--save_only_one: deleting %s", self._last)
             shutil.rmtree(self._last, ignore_errors=True)
         self._last = published
@@ -167,17 +154,18 @@ class Saver:
             yield self.session.fetch(wanted, Fetch.PEEK)[number][index]
 
 
-def identity(loaded: Loaded, session: Session, trainers: int, seed: int, mode: str) -> dict[str, Any]:
-    """What two runs must have in common for one to go on where the other stopped."""
+def identity(task: Task, session: Session) -> dict[str, Any]:
+    """What two runs must have in common for one to resume where the other stopped."""
+    loaded, settings = task.loaded, task.settings
     return {
-        "the number of workers": trainers,
+        "the number of workers": task.trainers,
         "the number of services": len(session.services),
-        "the seed": seed,
+        "the seed": settings.seed,
         "the model's parameters": {name: list(p.shape) for name, p in session.parameters.items()},
         "the model's tables": {spec.name: [spec.dim, spec.vocab] for spec in session.tables.specs},
         "the optimizer": to_json(loaded.config.optimizer),
         "batch_size": loaded.config.batch_size,
-        "the mode": mode,
+        "the mode": settings.mode,
         "the config file": loaded.fingerprint(),
     }
 

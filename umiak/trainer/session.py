@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
@@ -34,6 +35,20 @@ class Placed(NamedTuple):
     service: ServiceClient
     dense: bool
     rows: bool
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How services train, the same for all of them."""
+
+    trainers: int
+    seed: int
+    optimizer: Optimizer
+    parameters: Mapping[str, ParamOptions]
+    start_pass: int
+    mode: str
+    lag_ratio: float
+    average: Average | None
 
 
 class Session:
@@ -68,39 +83,28 @@ class Session:
         self.round = 0
         self.sent = self.dropped = 0
 
-    def setup(
-        self,
-        trainers: int,
-        seed: int,
-        optimizer: Optimizer,
-        parameters: Mapping[str, ParamOptions],
-        restore: Restore | None,
-        start_pass: int,
-        mode: str,
-        lag_ratio: float,
-        average: Average | None = None,
-    ) -> None:
+    def setup(self, setup: Setup, restore: Restore | None) -> None:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
         names = [*self.parameters, *(spec.name for spec in self.tables.specs)]
-        options = match_options(parameters, names)
+        options = match_options(setup.parameters, names)
         for index, ((service, _, rows), blocks, span) in enumerate(
             zip(self.services, self.blocks, self._spans, strict=True)
         ):
             spec = ServiceSpec(
                 index=index,
                 services=len(self.services),
-                trainers=trainers,
-                seed=seed,
-                optimizer=to_json(optimizer),
+                trainers=setup.trainers,
+                seed=setup.seed,
+                optimizer=to_json(setup.optimizer),
                 options=options,
                 blocks=blocks,
                 tables=self.tables.specs if rows else [],
                 row_service=sum(s.rows for s in self.services[:index]),
                 row_services=self.tables.services,
-                start_pass=start_pass,
-                mode=mode,
-                lag_ratio=lag_ratio,
-                average=average.to_json() if average else None,
+                start_pass=setup.start_pass,
+                mode=setup.mode,
+                lag_ratio=setup.lag_ratio,
+                average=setup.average.to_json() if setup.average else None,
             )
             service.setup(spec, self.values[span], restore)
         for service, _, _ in self.services:

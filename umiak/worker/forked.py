@@ -18,7 +18,7 @@ from umiak.worker.child import Report, TrainerChild
 from umiak.worker.supervisor import ForkTrainer, WorkerPlan
 
 if TYPE_CHECKING:
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
 log = logging.getLogger("umiak.trainer")
 
@@ -40,7 +40,7 @@ def start_trainer(plan: WorkerPlan, settings: Settings, loaded: Loaded) -> ForkT
 
 
 def _assignment(plan: WorkerPlan, settings: Settings, start: StartTrainer, replaces: bool) -> Assignment:
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
     assert plan.trainer is not None
     out = settings.save_dir

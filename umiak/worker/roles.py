@@ -36,7 +36,7 @@ from umiak.worker import token
 
 if TYPE_CHECKING:
     from umiak.spec.load import Loaded
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
 ENDING_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -100,7 +100,7 @@ def trainer(settings: Settings) -> int:
     from umiak.rundir.checkpoint import was_committed
     from umiak.rundir.snapshot import check_start
     from umiak.spec.load import load
-    from umiak.trainer.job import Stopped
+    from umiak.trainer.trainer import Stopped
 
     log_to_stderr()
     loaded = load(config, settings.config_args, settings)
@@ -153,7 +153,7 @@ def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Ass
     tls_for([address for address, _, _ in services], _text(settings.tls), settings.insecure, credentials.client_context)
 
     from umiak.messages.control import ServiceAddress
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
     return settings, Assignment(
         trainer=me,

@@ -60,11 +60,12 @@ def _built(path: Path, settings: Settings) -> Graph:
 
 
 def _trained(path: Path, settings: Settings, batches: int) -> list[float]:
-    from umiak.trainer.run import Assignment, open_job
+    from umiak.trainer.run import opened
+    from umiak.trainer.task import Assignment
 
     loaded = config.load(path, {}, settings)
     costs = []
-    with open_job(loaded, settings, Assignment(), lambda event: None, lambda: False) as job:
+    with opened(loaded, settings, Assignment(), lambda event: None, lambda: False) as job:
         for batch in islice(job.batches(), batches):
             output, loss = job.run(batch)
             loss.backward()

@@ -32,7 +32,7 @@ from umiak.worker import roles, token
 
 if TYPE_CHECKING:
     from umiak.spec.load import Loaded
-    from umiak.trainer.run import Assignment
+    from umiak.trainer.task import Assignment
 
 TOKEN_SECONDS = 60.0
 LOOK_SECONDS = 0.2
@@ -54,7 +54,7 @@ def train(settings: Settings) -> int:
     roles.log_to_stderr()
     with placed(settings) as (settings, assignment):
         from umiak.rundir.snapshot import check_start
-        from umiak.trainer.job import Stopped
+        from umiak.trainer.trainer import Stopped
 
         loaded = load(settings)
         check_start(loaded.config.shapes, settings)

@@ -19,22 +19,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from umiak.data.columns import count
 from umiak.errors import InputError, UmiakError
 from umiak.messages.events import Pass
-from umiak.pserver.protocol import Fetch, Flags, RoundResult, TableSpec
-from umiak.pserver.rowinit import RowInit
-from umiak.spec.config import Shard, Source
-from umiak.spec.load import Loaded
-from umiak.spec.settings import Settings
-from umiak.trainer import forward, state
+from umiak.pserver.protocol import Flags, RoundResult
+from umiak.spec.config import Shard
+from umiak.trainer import state
 from umiak.trainer.averaging import AverageTests
+from umiak.trainer.feeding import Feed
 from umiak.trainer.prefetch import Prefetch
 from umiak.trainer.records import Recorder
 from umiak.trainer.saving import Saver
 from umiak.trainer.session import Session
 from umiak.trainer.state import Position
 from umiak.trainer.tables import Prepared
+from umiak.trainer.task import Task
+from umiak.trainer.testing import test
 from umiak.trainer.totals import Totals
 
 log = logging.getLogger("umiak.trainer")
@@ -46,33 +45,53 @@ class Stopped(UmiakError):
     exit_code = 75
 
 
-class Job:
+class _Pass:
+    """A pass under way: the batch that is out, the one that follows it, and what the last round came to."""
+
+    def __init__(self, prefetch: Prefetch[Prepared]) -> None:
+        self.prefetch = prefetch
+        self.current: Prepared | None = None
+        """Given out, and not yet sent by `step`."""
+        self.following = prefetch.next()
+        self.outcome: RoundResult | None = None
+        """Of the round of the batch that was given out last; None until it is over."""
+
+    def give_out(self) -> Prepared:
+        assert self.following is not None
+        self.current, self.outcome = self.following, None
+        return self.current
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody has data for another round."""
+        return self.outcome is not None and Flags.OUT_OF_DATA in self.outcome.flags
+
+
+class Trainer:
+    """One of the trainers of a job. All of them make the same calls in the same order."""
+
     def __init__(
         self,
-        loaded: Loaded,
+        task: Task,
         model: torch.nn.Module,
         session: Session,
-        settings: Settings,
-        trainer: int,
-        trainers: int,
         recorder: Recorder,
         saver: Saver,
         stop_requested: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.config, self.model, self.session = loaded.config, model, session
-        self.settings, self.trainer, self.trainers = settings, trainer, trainers
+        settings = task.settings
+        self.task, self.settings, self.trainer, self.trainers = task, settings, task.trainer, task.trainers
+        self.config, self.model, self.session = task.loaded.config, model, session
         self.recorder, self.saver = recorder, saver
+        self.feed = Feed(task, model, session)
         self.position = Position(pass_id=settings.start_pass)
         self.totals = Totals(self.config.metrics)
         self._stop_requested = stop_requested
-        self._prefetch: Prefetch[Prepared] | None = None
-        self._current: Prepared | None = None
-        self._outcome: RoundResult | None = None
+        self._pass: _Pass | None = None
         self._checkpointed = time.monotonic()
-        self._asynchronous = settings.mode == "async" and trainers > 1
-        averages = settings.average_test_period > 0 and trainer == 0 and self.config.average is not None
+        averages = settings.average_test_period > 0 and self.trainer == 0 and self.config.average is not None
         self._average_tests = AverageTests(self.config, settings) if averages else None
-        if self._asynchronous and (settings.test_period or settings.saving_period_by_batches):
+        if self.task.is_asynchronous and (settings.test_period or settings.saving_period_by_batches):
             raise InputError("--test_period and --saving_period_by_batches count rounds: they need --mode sync")
 
     @property
@@ -80,37 +99,37 @@ class Job:
         return self.settings.start_pass + self.settings.num_passes
 
     def restore(self, blob: bytes) -> None:
-        """Go on where a checkpoint's trainer stood."""
+        """Resume where a checkpoint's trainer stood."""
         self.position, vector = state.unpack(blob, self.model)
         self.totals.vector[:] = vector
 
     def batches(self) -> Iterator[Mapping[str, Any]]:
         """The batches of all passes that are left, in order; `step` must be called once for each."""
         while self.position.pass_id < self.passes:
-            yield from self._pass()
+            yield from self._batches_of_pass()
             self._end_pass()
         self.saver.finish()
 
     def step(self, loss: Any, output: Any = None) -> float:
         """One round with the gradients that backward() left; the mean cost of the round over all trainers."""
-        if self._current is None or self._prefetch is None:
+        under_way = self._pass
+        if under_way is None or under_way.current is None:
             raise InputError(
                 "job.step() was called twice for one batch, before the first, or after job.batches() ended"
             )
         cost = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         if not math.isfinite(cost):
             raise self._not_finite(cost)
-        self.totals.add(cost, self._current.samples, output, self._current.batch)
+        samples = under_way.current.samples
+        self.totals.add(cost, samples, output, under_way.current.batch)
         self._show_parameters()
-        samples, following = self._current.samples, self._prefetch.next()
+        under_way.following = under_way.prefetch.next()
         self.position.batch += 1
-        self._round(samples, cost * samples, following)
-        self._current = None
-        self._following = following
-        assert self._outcome is not None
-        return self._outcome.cost / max(self._outcome.samples, 1)
+        outcome = self._round(under_way, samples, cost * samples)
+        under_way.current = None
+        return outcome.cost / max(outcome.samples, 1)
 
-    def _pass(self) -> Iterator[Mapping[str, Any]]:
+    def _batches_of_pass(self) -> Iterator[Mapping[str, Any]]:
         seed = mix(self.settings.seed, self.position.pass_id)
         random.seed(seed)
         np.random.seed(seed % (1 << 32))
@@ -118,48 +137,47 @@ class Job:
             self.totals = Totals(self.config.metrics)
         self.recorder.begin_pass(self.totals)
         shard = Shard() if self.settings.own_data else Shard(self.trainer, self.trainers)
-        self._prefetch = Prefetch(self._prepare(self.config.train, shard, seed, self.position.batch))
+        prefetch = self.feed.prefetch(self.config.train, shard, seed, self.position.batch)
         try:
-            self._following = self._prefetch.next()
-            if self._following is not None:
-                self.session.begin(self._following, self.position.rounds > 0, self._prefetch.ahead)
-            while self._following is not None:
-                self._current, self._outcome = self._following, None
-                number = self.position.batch
+            under_way = self._pass = _Pass(prefetch)
+            if under_way.following is not None:
+                self.session.begin(under_way.following, self.position.rounds > 0, prefetch.ahead)
+            while under_way.following is not None:
+                current, number = under_way.give_out(), self.position.batch
                 if self._average_tests:
-                    self._average_tests.before(number, self.model, self.session, self._current)
-                yield self._current.batch
+                    self._average_tests.before(number, self.model, self.session, current)
+                yield current.batch
                 if self._average_tests:
                     self._average_tests.after(number)
-                if self._outcome is None:
+                if under_way.outcome is None:
                     raise InputError("job.step() was not called for a batch: call it once for each, after backward()")
-                self._after_round()
-            while self._outcome is None or Flags.OUT_OF_DATA not in self._outcome.flags:
-                self._round(0, 0.0, None)
-                self._after_round()
+                self._after_round(under_way.outcome, under_way.following)
+            while not under_way.has_ended:
+                self._after_round(self._round(under_way, 0, 0.0), None)
         finally:
-            self._outcome = self._current = None
-            self._prefetch.close()
+            self._pass = None
+            prefetch.close()
 
-    def _round(self, samples: int, cost: float, following: Prepared | None) -> None:
-        flags = Flags.NONE if following else Flags.OUT_OF_DATA
+    def _round(self, under_way: _Pass, samples: int, cost: float) -> RoundResult:
+        flags = Flags.NONE if under_way.following else Flags.OUT_OF_DATA
         self.position.rounds += 1
         if self.trainer == 0 and self._checkpoint_is_due():
             flags |= Flags.CHECKPOINT
         if self._stop_requested():
             flags |= Flags.STOP
-        assert self._prefetch is not None
-        self._outcome = self.session.exchange(samples, flags, cost, following, self._prefetch.ahead)
-        self.position.samples += self._outcome.samples
+        outcome = self.session.exchange(samples, flags, cost, under_way.following, under_way.prefetch.ahead)
+        under_way.outcome = outcome
+        self.position.samples += outcome.samples
         self.recorder.round(
-            self._outcome.round,
+            outcome.round,
             self.position.pass_id,
             self.position.batch,
             samples > 0,
             self.totals,
-            self._outcome.cost / max(self._outcome.samples, 1),
-            self._outcome.samples,
+            outcome.cost / max(outcome.samples, 1),
+            outcome.samples,
         )
+        return outcome
 
     def _checkpoint_is_due(self) -> bool:
         minutes = self.settings.checkpoint_minutes
@@ -172,14 +190,14 @@ class Job:
         period = self.settings.saving_period_by_batches
         return period > 0 and self.position.rounds % period == 0
 
-    def _after_round(self) -> None:
-        assert self._outcome is not None
-        flags = self._outcome.flags
+    def _after_round(self, outcome: RoundResult, following: Prepared | None) -> None:
+        """What happens between two rounds: tests, snapshots, checkpoints, the end."""
+        flags = outcome.flags
         if not (flags or self.saver.busy or self.settings.test_period or self.settings.saving_period_by_batches):
             return
         cut = flags & (Flags.CHECKPOINT | Flags.STOP)
         self.saver.poll()
-        if Flags.OUT_OF_DATA in flags and not (cut and self._asynchronous):
+        if Flags.OUT_OF_DATA in flags and not (cut and self.task.is_asynchronous):
             return
         period = self.settings.test_period
         saving = self._save_is_due()
@@ -196,9 +214,9 @@ class Job:
             self._checkpoint()
         if Flags.STOP in flags:
             self._stop()
-        if testing and self._following is not None:
+        if testing and following is not None:
             # The test has used the room for rows; only now, because this releases rows for the other trainers too.
-            self.session.begin(self._following, again=True)
+            self.session.begin(following, again=True)
 
     def _end_pass(self) -> None:
         sums = self.session.reduce(np.append(self.totals.vector, [self.session.sent, self.session.dropped]))
@@ -213,7 +231,7 @@ class Job:
             train=merged,
             test=all_tested,
             tables=self.session.statistics() if self.trainer == 0 and self.session.tables.specs else None,
-            dropped=float(sums[-1] / max(sums[-2], 1)) if self._asynchronous else None,
+            dropped=float(sums[-1] / max(sums[-2], 1)) if self.task.is_asynchronous else None,
         )
         own = (tested.samples, tested.values()) if tested else None
         self.recorder.end_pass(event, self.position.batch, self.totals, own)
@@ -226,12 +244,12 @@ class Job:
             self._stop()
 
     def _checkpoint(self) -> None:
-        """A consistent cut. Rounds give one for free; without them the trainers meet before it and after it is written."""
+        """A consistent cut. Rounds give one for free; without them a barrier stands before it and after it is written."""
         self._checkpointed = time.monotonic()
-        if self._asynchronous:
+        if self.task.is_asynchronous:
             self.session.reduce(np.zeros(1))
         self.saver.checkpoint(self.position, state.pack(self.position, self.totals.vector, self.model))
-        if self._asynchronous:
+        if self.task.is_asynchronous:
             self.saver.finish()
             self.session.reduce(np.zeros(1))
 
@@ -242,56 +260,11 @@ class Job:
 
     def test(self) -> tuple[Totals, dict[str, float]]:
         """Test on this trainer's share of the test data, or on all of them: its own totals, and the values of all trainers."""
-        own = Totals(self.config.metrics)
-        assert self.config.test is not None
-        with self.session.averaged():
-            for prepared, output, loss in self.evaluate(self.config.test):
-                own.add(float(loss), prepared.samples, output, prepared.batch)
-        return own, own.values(None if self.config.tests_whole else self.session.reduce(own.vector))
-
-    def evaluate(self, source: Source) -> Iterator[tuple[Prepared, Any, Any]]:
-        """Run the model over a source without training: batch, output and loss of each."""
-        shard = Shard() if self.config.tests_whole else Shard(self.trainer, self.trainers)
-        prefetch = Prefetch(self._prepare(source, shard, None, 0))
-        self.model.eval()
-        try:
-            with torch.no_grad():
-                while (prepared := prefetch.next()) is not None:
-                    rows = self.session.fetch(prepared.wanted, Fetch.PEEK, prefetch.ahead)
-                    self.session.tables.bind(prepared.wanted, rows, grad=False, device=self.session.device)
-                    output, loss = self.run(prepared.batch)
-                    self.recorder.alive()
-                    yield prepared, output, loss
-        finally:
-            self.model.train()
-            prefetch.close()
+        return test(self.feed, self.recorder.alive)
 
     def run(self, batch: Mapping[str, Any]) -> tuple[Any, Any]:
         """The model's output for a batch, and its loss."""
-        return forward.run(self.model, self.config, batch)
-
-    def _prepare(self, source: Source, shard: Shard, seed: int | None, start: int) -> Iterator[Prepared]:
-        for batch in source.batches(self.config.batch_size, shard, seed, start):
-            tensors = forward.to_tensors(batch)
-            if self.session.tables.fields is None:
-                self._learn(tensors)
-            wanted = self.session.tables.wanted(tensors)
-            yield Prepared(
-                *self.session.tables.move(tensors, wanted, self.session.device), count(next(iter(batch.values())))
-            )
-
-    def _learn(self, batch: Mapping[str, Any]) -> None:
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            self.session.tables.learn(batch, lambda: self.run(batch), self._initial_rows)
-        finally:
-            self.model.train(was_training)
-
-    def _initial_rows(self, spec: TableSpec, ids: np.ndarray) -> np.ndarray:
-        rows = np.empty((ids.size, spec.dim), np.float32)
-        RowInit.of(self.settings.seed, spec.name, spec.init).fill(ids, rows)
-        return rows
+        return self.feed.run(batch)
 
     def _not_finite(self, cost: float) -> InputError:
         suspects = [name for name, p in self.session.parameters.items() if not bool(torch.isfinite(p).all())]
