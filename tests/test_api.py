@@ -83,7 +83,9 @@ def test_training_a_file_needs_a_directory_of_its_own(tmp_path: Path, capfd: pyt
     result = umiak.train(TINY, passes=1, out=tmp_path, local=True, quiet=True)
     assert isinstance(result.model.norm, nn.BatchNorm1d)
     assert capfd.readouterr().out == ""
-    with pytest.raises(InputError, match=r"already holds a run: go on with resume=True, .*overwrite=True, .*out="):
+    with pytest.raises(
+        InputError, match=r"already holds a run: continue it with resume=True, .*overwrite=True, .*out="
+    ):
         umiak.train(TINY, passes=2, out=tmp_path, local=True)
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoint a run goes on from, and that it never begins again by itself once it had one."""
+"""Which checkpoint a run resumes from, and that it never begins again by itself once it had one."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from umiak.cli import display as screen
-from umiak.cli.progress import Progress, duration, number, spark
+from umiak.display import screen
+from umiak.display.progress import Progress, duration, number, spark
 from umiak.evaluation import curves
 from umiak.messages.events import (
     Baseline,

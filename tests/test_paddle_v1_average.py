@@ -16,7 +16,7 @@ from tests.processes import snapshot_bytes
 from tests.test_paddle_v1_engine_jobs import demo, loaded, zeros
 from tests.test_paddle_v1_language import graph
 from tests.trainers import BOTH, server, train
-from umiak.cli.progress import values_of
+from umiak.display.progress import values_of
 from umiak.errors import InputError
 from umiak.messages.events import Event, Pass
 from umiak.paddle_v1.rules.settings import V1Momentum

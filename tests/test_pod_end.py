@@ -48,7 +48,7 @@ def test_a_pod_that_is_told_to_end_saves_first_and_the_others_go_on_with_its_suc
     pods.start(told)
     assert pods.wait() == [0, 0]
     assert snapshot_bytes(pods.out) == undisturbed
-    assert "going on from" in (pods.out / "node_0" / "train.log").read_text()
+    assert "resuming from" in (pods.out / "node_0" / "train.log").read_text()
 
 
 def test_pods_that_are_all_told_to_end_leave_a_checkpoint_from_which_the_next_go_on(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from umiak.cli.main import main
-from umiak.launch import outline
-from umiak.launch.picture import layout
-from umiak.spec.outline import Outline, Part, Variable
+from umiak.show import modules
+from umiak.show.outline import Outline, Part, Variable
+from umiak.show.picture import layout
 from umiak.spec.settings import Settings
 
 V1 = """from paddle.trainer_config_helpers import *
@@ -120,7 +120,7 @@ def test_services_hold_every_value_once() -> None:
         Variable("fixed", (9,), "fixed"),
         Variable("t", (None, 4), "table"),
     )
-    held = outline.held(variables, Settings(workers=3, ports_num=2, ports_num_for_sparse=1))
+    held = modules.held(variables, Settings(workers=3, ports_num=2, ports_num_for_sparse=1))
     assert [each.name for each in held] == ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2", "2.0", "2.1", "2.2"]
     assert sum(each.values for each in held) == 703
     assert [each.name for each in held if each.tables] == ["0.2", "1.2", "2.2"]

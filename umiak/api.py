@@ -197,7 +197,7 @@ def _shown(quiet: bool) -> Iterator[OnEvent]:
     if quiet:
         yield lambda event: None
         return
-    from umiak.cli.display import display
+    from umiak.display.screen import display
 
     with display() as show:
         yield show

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from umiak.cli import job_text as text
-from umiak.cli.display import line as event_line
 from umiak.cli.job_text import FEW
+from umiak.display.screen import line as event_line
 from umiak.messages.events import Checkpoint, Notice, Pass, Restart
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umiak.cli.progress import Progress, duration, number
+from umiak.display.progress import Progress, duration, number
 
 if TYPE_CHECKING:
     from umiak.jobs.diagnosis import Problem

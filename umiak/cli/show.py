@@ -9,7 +9,7 @@ from umiak.cli.arguments import required, settings
 from umiak.spec.settings import Settings
 
 if TYPE_CHECKING:
-    from umiak.spec.outline import Outline
+    from umiak.show.outline import Outline
 
 ABOUT = """Reads native and v1 configs; trains nothing and needs no data beyond what the config itself opens.
 --workers, --servers and the ports say which job's services are meant; --output names the picture."""
@@ -20,8 +20,8 @@ def run(argv: list[str]) -> int:
     config = required(read.config, "show", "a CONFIG")
     outline = _outline(config, read)
 
-    from umiak.cli.outline import tables
-    from umiak.launch.picture import draw
+    from umiak.show.picture import draw
+    from umiak.show.tables import tables
 
     tables(outline)
     png = read.output or Path(f"{config.stem}.png")
@@ -31,12 +31,12 @@ def run(argv: list[str]) -> int:
 
 
 def _outline(config: Path, read: Settings) -> Outline:
-    from umiak.launch import outline as modules
     from umiak.paddle_v1.dialect import is_v1
     from umiak.paddle_v1.formats import outline as layers
     from umiak.paddle_v1.language import reading
+    from umiak.show import modules
+    from umiak.show.outline import Outline
     from umiak.spec.load import load
-    from umiak.spec.outline import Outline
     from umiak.trainer.forward import build, choose_device
 
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from umiak.cli.arguments import required, settings
 
-ABOUT = """Ctrl-C stops with a checkpoint; the same command with --resume goes on from there.
+ABOUT = """Ctrl-C stops with a checkpoint; the same command with --resume continues from there.
 A directory that already holds a run is refused unless --resume or --overwrite is given."""
 
 
@@ -17,7 +17,7 @@ def run(argv: list[str]) -> int:
     if read.init_model_path is None:
         required(read.config, "train", "a CONFIG")
 
-    from umiak.cli.display import display
+    from umiak.display.screen import display
     from umiak.launch import local
 
     with display() as show:

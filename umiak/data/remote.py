@@ -1,6 +1,6 @@
 """A source that is not a local path: a file behind http(s)://, or an object or a prefix in s3://. Brought here to be cut.
 
-What was brought stays beside the shards until they are whole, so that an interrupted run goes on where it stopped. A file
+What was brought stays beside the shards until they are whole, so that an interrupted run continues where it stopped. A file
 that is shorter than its server said is never taken for whole.
 """
 
@@ -120,7 +120,7 @@ def bring(source: Origin, items: list[Item], root: Path, on_progress: OnProgress
 
 def _bring(source: Origin, item: Item, path: Path, on_progress: Callable[[int], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The tag is in the name: what was begun of another content is not gone on with.
+    # The tag is in the name: a file whose content has changed is fetched anew.
     part = path.with_name(f".{path.name}.{_plain(item.tag)}.part")
     for old in path.parent.glob(f".{path.name}.*.part"):
         if old != part:
@@ -138,7 +138,7 @@ def _bring(source: Origin, item: Item, path: Path, on_progress: Callable[[int], 
         raise RetryError(f"{source.address}: {item.name} sent more than the {item.size:,} bytes it has; try again")
     if size < item.size:
         raise RetryError(
-            f"{source.address}: {item.name} ended after {size:,} of {item.size:,} bytes; run again to go on"
+            f"{source.address}: {item.name} ended after {size:,} of {item.size:,} bytes; run it again to continue"
         )
     part.replace(path)
 
@@ -172,7 +172,7 @@ class _Http:
                 while chunk := answer.read(CHUNK):
                     yield chunk
         except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
-            raise RetryError(f"{self.address} broke off: {error}; run again to go on") from None
+            raise RetryError(f"{self.address} broke off: {error}; run it again to continue") from None
 
     def _open(self, method: str, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(self.address, method=method, headers={"User-Agent": "umiak", **headers})
@@ -236,7 +236,7 @@ class _S3:
             )
             yield from body.iter_chunks(CHUNK)
         except (BotoCoreError, ClientError) as error:
-            raise RetryError(f"{self.address} broke off: {error}; run again to go on") from None
+            raise RetryError(f"{self.address} broke off: {error}; run it again to continue") from None
 
     def _pages(self) -> Any:
         return self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._key)

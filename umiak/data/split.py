@@ -1,7 +1,7 @@
 """Cut a file or a directory into shards, one per trainer, so that every sample is in exactly one of them.
 
 Samples are dealt out in turn, as a native source deals them to trainers, so shards differ by one sample at most. A file
-that is not data (a dictionary, a list of files, a test set) is whole in every shard. What was begun is gone on with: an
+that is not data (a dictionary, a list of files, a test set) is whole in every shard. An interrupted split continues: an
 interrupted run leaves a state file beside the shards, and the manifest is written last.
 """
 
@@ -58,7 +58,7 @@ class Plan:
     """Where the source was brought from, which tells more of it than the time of its files here."""
 
     def identity(self) -> dict[str, Any]:
-        """Changes with the source and with how it is to be cut; a run goes on only from the same."""
+        """Changes with the source and with how it is to be cut; a run continues only with the same."""
         if self.address is not None:
             return {"address": self.address, "split": sorted(self.split), "header": self.header}
         names = sorted((*self.split, *self.whole))
@@ -127,13 +127,13 @@ def _listed(source: Path, names: list[str]) -> list[str]:
 def split(
     plan: Plan, root: Path, overwrite: bool = False, on_progress: OnProgress = lambda done, total: None
 ) -> Manifest:
-    """Do it, or go on with it. A shard set that is already whole and of the same source is left as it is."""
+    """Do it, or continue it. A shard set that is already whole and of the same source is left as it is."""
     if root.resolve().is_relative_to(plan.source.resolve()):
         raise InputError(f"{root} is inside {plan.source}: the shards would become part of what is split")
     try:
         root.mkdir(parents=True, exist_ok=True)
         with locked(root):
-            # What was done is written down, so each try goes on where the volume failed.
+            # What was done is written down, so each try continues where the volume failed.
             return patiently(lambda: _split(plan, root, overwrite, on_progress), root, "write to")
     except OSError as error:
         raise disk_error(error, root) from error

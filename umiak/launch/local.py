@@ -171,7 +171,7 @@ def _stopping() -> Iterator[threading.Event]:
 
 
 def _seed(settings: Settings) -> int:
-    """The seed of a run: what was given, what the run that goes on had, or one from the clock."""
+    """The seed of a run: what was given, what the resumed run had, or one from the clock."""
     path = settings.save_dir / layout.RUN
     seed = settings.seed
     if seed == 0 and settings.resume and exists(path):

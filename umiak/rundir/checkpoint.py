@@ -1,4 +1,4 @@
-"""Checkpoints of a run: which is the newest whole one, how one is committed, and what must match to go on from it.
+"""Checkpoints of a run: which is the newest whole one, how one is committed, and what must match to resume from it.
 
 The pieces are written by the services (umiak/pserver/pieces.py); a checkpoint exists once its manifest is renamed into place.
 A run that ever had one never begins again by itself: a volume that fails, or shows less than it holds, is not an empty one.
@@ -33,7 +33,7 @@ log = logging.getLogger("umiak.trainer")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What commits a checkpoint. `identity` is what a run that goes on must have in common with the one that wrote it."""
+    """What commits a checkpoint. `identity` is what a run that resumes must have in common with the one that wrote it."""
 
     round: int
     pass_id: int
@@ -73,12 +73,12 @@ def _parsed(directory: Path, names: Iterable[str]) -> list[Stored]:
 
 
 def committed(out: Path) -> list[Stored]:
-    """All checkpoints that can be gone on from, oldest first."""
+    """All checkpoints that a run can resume from, oldest first."""
     return [each for each in stored(out) if exists(each.path / MANIFEST)]
 
 
 def select(out: Path, round_id: int | None = None) -> Path | None:
-    """The checkpoint to go on from: the newest, or that of a round. None only if none was ever committed."""
+    """The checkpoint to resume from: the newest, or that of a round. None only if none was ever committed."""
     try:
         return _select(out, round_id)
     except StorageError as error:
@@ -181,7 +181,7 @@ def advice(out: Path, unreadable: Path | None = None) -> str:
     which = f"of round {older[-1].round} " if older else ""
     number = older[-1].round if older else "N"
     return (
-        f"nothing was changed; to go on from the older checkpoint {which}instead, add --resume --resume_round {number} to "
+        f"nothing was changed; to resume from the older checkpoint {which}instead, add --resume --resume_round {number} to "
         f"umiak train (in a cluster, --resume_round={number} to flags in job.yaml)"
     )
 
@@ -219,7 +219,7 @@ def find(path: Path) -> Path:
 
 
 def check_identity(directory: Path, ours: dict[str, Any]) -> None:
-    """Refuse to go on with another config or number of workers, naming the first difference."""
+    """Refuse to resume with a different config or number of workers, naming the first difference."""
     theirs = read(directory).identity
     for key, want in ours.items():
         if theirs.get(key) != want:

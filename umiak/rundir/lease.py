@@ -113,7 +113,7 @@ class Lease:
 
 
 def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float], None] = time.sleep) -> Lease:
-    """Take the output directory for a job, and make it ready: a run of the same job goes on, others are refused."""
+    """Take the output directory for a job, and make it ready: the same job continues its run, others are refused."""
     out = settings.save_dir
     before = read(out)
     if before is not None and before.uid != uid and not before.released:
@@ -140,7 +140,7 @@ def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float]
 
 
 def _preparation(settings: Settings) -> prepare.Preparation:
-    """A checkpoint of an earlier job is gone on from; whether it fits is checked when it is loaded."""
+    """The job resumes from a checkpoint of an earlier one; whether it fits is checked when it is loaded."""
     goes_on = not settings.overwrite and checkpoint.select(settings.save_dir, settings.resume_round) is not None
     found = prepare.decide(replace(settings, resume=goes_on))
     return replace(found, delete=tuple(path for entry in found.delete for path in _closed(entry)))

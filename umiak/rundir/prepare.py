@@ -54,7 +54,7 @@ def decide(settings: Settings) -> Preparation:
         return Preparation(out, delete=earlier, because=f"--start_pass={settings.start_pass}")
     if holds and not settings.resume:
         raise InputError(
-            f"{out} already holds a run: go on with --resume, replace it with --overwrite, or choose another --out"
+            f"{out} already holds a run: continue it with --resume, replace it with --overwrite, or choose another --out"
         )
     if settings.resume and checkpoint.select(out, settings.resume_round) is None:
         raise InputError(f"{out} holds no checkpoint to resume from: start without --resume")

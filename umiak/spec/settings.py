@@ -138,11 +138,11 @@ FLAGS = {
     "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN + SHOW, minimum=1),
     "local": Flag("train in one process, without servers", TRAINERS + SHOW, v1=True),
     "num_passes": Flag("number of passes over the data", RUNS, aliases=("passes",), minimum=0, v1=True),
-    "start_pass": Flag("go on from the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
+    "start_pass": Flag("begin with the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
     "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
-    "resume": Flag("go on from the last checkpoint in the output directory", RUNS),
+    "resume": Flag("resume from the last checkpoint in the output directory", RUNS),
     "resume_round": Flag(
-        "with --resume: go on from this round's checkpoint; newer ones are set aside", RUNS, minimum=0
+        "with --resume: resume from this round's checkpoint; newer ones are set aside", RUNS, minimum=0
     ),
     "overwrite": Flag("replace what is there", (*TRAINERS, "certs", "export", "predict")),
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),

@@ -78,7 +78,7 @@ class Recorder:
         self._samples = 0
 
     def alive(self) -> None:
-        """Tell whoever watches that work goes on outside rounds."""
+        """Tell whoever watches that work continues outside rounds."""
         if time.monotonic() - self._last > REPORT_SECONDS:
             self._last = time.monotonic()
             self.report(Alive())

@@ -79,7 +79,7 @@ class Coordinator:
         """Workers that were told to end: everybody writes a checkpoint, then these go."""
         self.result: tuple[int, str] | None = None
         self.moving = False
-        """Whether the result is only that this coordinator must go: the job goes on with another."""
+        """Whether the result is only that this coordinator must go: the job continues with another."""
         self.cause: Failure | None = None
         self.server: FrameServer
         self._failures: list[Failure] = []

@@ -111,7 +111,7 @@ def trainer(settings: Settings) -> int:
     except UmiakError as error:
         # After a stop, trainer 0 may still be writing the checkpoint that the others have given their part of.
         if isinstance(error, Stopped) or (error.exit_code == RetryError.exit_code and was_committed(settings.save_dir)):
-            raise RetryError(f"{error}; start every trainer again with --resume to go on") from error
+            raise RetryError(f"{error}; start every trainer again with --resume") from error
         raise
     return 0
 
@@ -166,7 +166,7 @@ def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Ass
 
 
 def take_output(settings: Settings, assignment: Assignment) -> Assignment:
-    """See that the output directory can be used, and what is gone on from; trainer 0 also makes it ready."""
+    """See that the output directory can be used, and which checkpoint it resumes from; trainer 0 also makes it ready."""
     from umiak.rundir import checkpoint, prepare
 
     if assignment.trainer == 0:

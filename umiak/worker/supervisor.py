@@ -86,7 +86,7 @@ class WorkerPlan:
     directory: Path
     log_period_server: int
     replacements: int
-    """How often a lost trainer may be replaced while the others go on: asynchronous mode only."""
+    """How often a lost trainer may be replaced while the others continue: asynchronous mode only."""
     beside: tuple[str, ...] = ()
     """Unix sockets of the same services, for this worker's own trainer."""
     echo: bool = False

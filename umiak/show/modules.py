@@ -10,7 +10,7 @@ from torch import nn
 from umiak.launch.plan import plan_workers
 from umiak.nn.sparse import SparseEmbedding, sparse_tables
 from umiak.pserver.placement import dense_blocks, holders, model_bytes
-from umiak.spec.outline import Held, Part, Variable
+from umiak.show.outline import Held, Part, Variable
 from umiak.spec.settings import Settings
 
 MODEL = "model"

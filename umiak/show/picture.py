@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from umiak.spec.outline import Held, Outline, Part
+from umiak.show.outline import Held, Outline, Part
 
 _INK, _LINE, _PLAIN, _EMPTY = "#333333", "#9aa5b1", "#f4f5f7", "#e9ecef"
 _WIDTH, _HEIGHT, _GAP = 2.7, 0.56, 0.36

@@ -1,4 +1,4 @@
-"""What is known about a running job, gathered from its events. Knows nothing of terminals; umiak/cli/display.py shows it."""
+"""What is known about a running job, gathered from its events. Knows nothing of terminals; umiak/display/screen.py shows it."""
 
 from __future__ import annotations
 

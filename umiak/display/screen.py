@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from umiak.cli.progress import Progress, duration, number, spark, values_of
+from umiak.display.progress import Progress, duration, number, spark, values_of
 from umiak.messages.events import Checkpoint, Event, Notice, Pass, Phase, Restart, Round, Start, Values
 
 LIVE_PASSES = 12

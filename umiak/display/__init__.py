@@ -1,0 +1,1 @@
+"""A running job on the screen, for the command line and for Python."""
