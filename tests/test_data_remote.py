@@ -84,7 +84,7 @@ def test_a_file_behind_a_url_is_cut_like_a_local_one(web: Web, tmp_path: Path) -
 def test_a_download_that_breaks_off_goes_on_where_it_stopped(web: Web, tmp_path: Path, ranges: bool) -> None:
     web.ranges = ranges
     web.cut_after = 100_000
-    with pytest.raises(RetryError, match=r"run again to go on"):
+    with pytest.raises(RetryError, match=r"run it again to continue"):
         remote.split(web.address, tmp_path / "out", 3)
     assert not (tmp_path / "out/manifest.json").exists()
     web.cut_after = None

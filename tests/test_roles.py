@@ -165,7 +165,7 @@ def test_roles_with_tls_give_the_same_bytes_and_one_that_is_told_to_stop_stops_a
         for role in (*running.servers, trainers[1]):
             role.process.terminate()
         for trainer in trainers:
-            assert trainer.end(75).endswith("with a checkpoint; start every trainer again with --resume to go on")
+            assert trainer.end(75).endswith("with a checkpoint; start every trainer again with --resume")
     with job(tmp_path, "--tls", tmp_path / "certs") as running:
         for trainer in running.trainers("--resume"):
             trainer.end(0)
@@ -183,7 +183,7 @@ def test_when_a_trainer_is_killed_the_other_says_so_and_the_servers_finish_the_j
         wait_for(tmp_path / "run" / "pass-00001" / "done", trainers)
         second.process.kill()
         line = first.end(75)
-        assert line.startswith("umiak: trainer 1 was lost in round ") and line.endswith("with --resume to go on")
+        assert line.startswith("umiak: trainer 1 was lost in round ") and line.endswith("again with --resume")
         for trainer in running.trainers("--resume"):
             trainer.end(0)
         assert "lost trainer 1 in round" in running.servers[0].log.read_text()
