@@ -14,7 +14,7 @@ from umiak.contract.environment import Environment, Identity
 from umiak.contract.lines import Told
 from umiak.contract.termination import Termination
 from umiak.errors import InputError
-from umiak.messages.events import Checkpoint, Phase, Round
+from umiak.messages.events import Checkpoint
 
 DOCS = (Path(__file__).parents[1] / "docs" / "pod-contract.md").read_text()
 FEWEST = Environment("movies", 2, "/volume/movies/output", "config.py")
@@ -155,13 +155,8 @@ OLD_MESSAGE = (
     '"round": 41, "log": "I1116 09:41:07.1 4711 job.py:1] Pass=0", "because_of": 1}\n'
 )
 OLD_KEYS = ["cause", "first", "worker", "role", "code", "time", "round", "log"]
-OLD_LINES = """@umiak {"event": "phase", "worker": 0, "phase": "importing", "time": "2026-11-16T09:40:58.001Z"}
-I1116 09:41:00.000000  4711 job.py:99] Pass=0 Batch=10
-@umiak {"event": "round", "round": 41, "pass": 0, "batch": 10, "batches": 40, "samples": 4100, "samples_per_s": 812.5, \
-"cost": 0.61, "time": "2026-11-16T09:41:05.120Z"}
-@server I1116 09:41:06.000000  4712 host.py:9] served
-@umiak {"event": "checkpoint", "round": 40, "path": "/volume/rec/output/checkpoints/x", "time": "2026-11-16T09:41:06.900Z"}
-""".splitlines()
+RECORDED = Path(__file__).parent / "recorded"
+"""Standard output of worker 0's pod of a job of umiak 0.1.0 that restarted once; termination message of one that failed."""
 
 
 def test_a_message_of_an_old_image_is_understood_with_its_reason() -> None:
@@ -191,6 +186,19 @@ def test_a_client_and_a_volume_pod_of_other_versions_understand_each_other() -> 
     assert volume.command("/volume/x")[:3] == ["python", "-m", "umiak.pod.files"]
 
 
-def test_lines_of_an_old_image_are_events() -> None:
-    read = [type(told.event) for line in OLD_LINES if (told := lines.read_event(line)) is not None]
-    assert read == [Phase, Round, Checkpoint]
+def test_an_old_image_s_events_are_understood_and_a_new_one_writes_the_same_lines() -> None:
+    kinds = []
+    for line in (RECORDED / "pod-0.1.0.log").read_text().splitlines(keepends=True):
+        told = lines.read_event(line)
+        assert (told is not None) == line.startswith("@umiak ")
+        if told is not None:
+            kinds.append(told.written["event"])
+            assert lines.write_event(told.event, datetime.fromisoformat(told.time)) == line
+    assert set(kinds) == {"phase", "start", "round", "restart", "pass", "snapshot", "checkpoint", "done"}
+
+
+def test_a_recorded_message_of_an_old_image_is_read_and_written_without_a_change() -> None:
+    recorded = (RECORDED / "termination-0.1.0.json").read_text()
+    read = Termination.decode(recorded)
+    assert read is not None and (read.first, read.because_of, read.role, read.reason) == (False, 1, "pserver", "")
+    assert read.encode().decode() == recorded

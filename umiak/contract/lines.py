@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from umiak.messages import events
 from umiak.messages.events import Event
@@ -19,11 +20,14 @@ SERVER_MARK = "@server "
 """A line of server.log."""
 
 
-class Told(NamedTuple):
+@dataclass(frozen=True)
+class Told:
     """An event, and when it was told; the time is empty if the line does not say."""
 
     event: Event
     time: str
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The whole object of its line, for programs that read more of it than this version does."""
 
 
 def write_event(event: Event, now: datetime | None = None) -> str:
@@ -49,7 +53,7 @@ def read_event(line: str) -> Told | None:
         event = events.decode(value)
     except (ValueError, TypeError, AttributeError):
         return None
-    return None if event is None else Told(event, str(value.get("time", "")))
+    return None if event is None else Told(event, str(value.get("time", "")), value)
 
 
 def stamp(when: datetime) -> str:

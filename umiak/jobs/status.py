@@ -26,7 +26,6 @@ from umiak.kube.api import Api
 from umiak.kube.nodes import Node, node
 from umiak.kube.objects import Object, moment, path
 from umiak.kube.refusals import ApiError
-from umiak.messages.events import encode
 from umiak.wire import credentials
 
 TAIL_LINES = 400
@@ -92,7 +91,7 @@ class Status:
     def as_json(self) -> str:
         """For programs. What was told has been called `said` since umiak 0.1.0: each event as its line had it."""
         content = {"said" if name == "told" else name: value for name, value in asdict(self).items()}
-        content["said"] = [{**encode(told.event), "time": told.time} for told in self.told]
+        content["said"] = [told.written for told in self.told]
         return json.dumps(content, indent=1, default=_plain)
 
 
