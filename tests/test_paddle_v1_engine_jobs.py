@@ -80,7 +80,7 @@ def test_a_pass_adds_gradients_up_and_clips_on_servers_only(
     np.testing.assert_allclose(w, expected[0], rtol=1e-4, atol=1e-5)
     bias = read_parameter(out / "pass-00000" / "___fc_layer_0__.wbias", 2)
     np.testing.assert_allclose(bias, expected[1], rtol=1e-4, atol=1e-5)
-    assert any("gradient_clipping_threshold has no effect with --local" in n for n in job.notes) == (
+    assert any("gradient_clipping_threshold has no effect with --local" in n for n in job.warnings) == (
         trainers == 1 and clip > 0
     )
 
@@ -148,7 +148,7 @@ def test_what_a_config_decides_and_what_it_is_warned_of(demo: Path) -> None:
     job = loaded(demo, is_async=1)
     assert settled(job, Settings()).mode == "async"
     assert isinstance(job.config.optimizer, V1Adam) and job.config.batch_size == 8
-    assert job.notes == ("L2 regularisation has no effect with adam, as in PaddlePaddle v1",)
+    assert job.warnings == ("L2 regularisation has no effect with adam, as in PaddlePaddle v1",)
     assert settled(loaded(demo, method="sgd"), Settings()).mode == "sync"
     assert loaded(demo, method="sgd").notes == ()
     options = loaded(demo, method="sgd").config.parameters

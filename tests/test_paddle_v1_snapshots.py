@@ -1,4 +1,4 @@
-"""Snapshots of v1 jobs: old names and bytes, those of the original read, going on, and parameters that are missing."""
+"""Snapshots of v1 jobs: old names and bytes, those of the original read and continued, and parameters that are missing."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ ENVIRONMENT = {
 
 
 def test_the_old_environment_is_read_as_it_was() -> None:
-    contract = tutorial.read(ENVIRONMENT, "2017")
-    assert contract.out == Path("/home/jobpath/paddle-cluster-job/output")
-    assert (contract.port, contract.ports, contract.sparse_ports, contract.trainers) == (7164, 2, 2, 3)
-    assert contract.threads == 3
+    told = tutorial.read(ENVIRONMENT, "2017")
+    assert told.out == Path("/home/jobpath/paddle-cluster-job/output")
+    assert (told.port, told.ports, told.sparse_ports, told.trainers) == (7164, 2, 2, 3)
+    assert told.threads == 3
 
 
 def test_in_2016_the_threads_were_fixed() -> None:
@@ -90,7 +90,7 @@ def test_the_keys_of_a_job_do_not_outlive_it(
 ) -> None:
     hosts = ("10.0.0.1", "10.0.0.2")
     place = rank.Place(index, hosts, "run-1")
-    monkeypatch.setattr(tutorial, "_place", lambda contract: place)
+    monkeypatch.setattr(tutorial, "_place", lambda told: place)
     monkeypatch.setattr(tutorial, "TERMINATION_LOG", tmp_path / "termination")
     monkeypatch.setattr(tutorial, "HOME", tmp_path / "home")
     monkeypatch.setattr(tutorial.TutorialPod, "live", lambda pod: outcome)

@@ -52,7 +52,7 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
         loaded = _loaded(settings)
     settings = settled(loaded, settings)
     check_start(loaded.config.shapes, settings)
-    for text in loaded.notes:
+    for text in loaded.warnings:
         on_event(Notice(f"warning: {text}"))
     prepare.decide(settings)
     prepare.make(out)

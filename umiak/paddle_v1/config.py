@@ -50,7 +50,7 @@ def load(path: Path, arguments: Mapping[str, str], settings: Settings) -> Loaded
         version=version,
         beside=tuple(dict.fromkeys(modules.files)),
         decides=_decided(graph),
-        notes=(*graph.warnings, *notes),
+        warnings=(*graph.warnings, *notes),
         records=tuple(records),
     )
 

@@ -270,7 +270,7 @@ class Pod:
         self._phase("loading")
         assert env.settings.config is not None
         loaded = load(Path.cwd() / env.settings.config, env.settings.config_args, env.settings)
-        for text in loaded.notes if env.index == 0 else ():
+        for text in loaded.warnings if env.index == 0 else ():
             report.emit(Notice(text))
         return loaded
 

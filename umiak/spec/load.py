@@ -41,8 +41,8 @@ class Loaded:
     """Files it depends on that no snapshot copies."""
     decides: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the config itself makes."""
-    notes: tuple[str, ...] = ()
-    """Warnings for the user."""
+    warnings: tuple[str, ...] = ()
+    """What the user should know of the config."""
     records: tuple[logging.LogRecord, ...] = ()
     """What was logged while it was loaded, for the log of each trainer."""
 

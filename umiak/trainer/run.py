@@ -119,7 +119,7 @@ def log_config(loaded: Loaded) -> None:
     """What was said while the config was loaded, before there was a log."""
     for record in loaded.records:
         logging.getLogger(record.name).handle(record)
-    for note in loaded.notes:
+    for note in loaded.warnings:
         log.warning("%s", note)
 
 

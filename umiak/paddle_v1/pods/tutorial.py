@@ -43,8 +43,8 @@ ADVICE = "umiak job submit makes a job that recovers from this by itself"
 
 
 @dataclass(frozen=True)
-class Contract:
-    """The environment of the old pods, typed. The generations differ in where the config goes."""
+class TutorialSettings:
+    """What the environment of an old pod tells it, typed. The generations differ in where the config goes."""
 
     generation: str
     job: str
@@ -64,9 +64,9 @@ class Contract:
         return self.directory / "output"
 
 
-def read(environ: Mapping[str, str], generation: str) -> Contract:
+def read(environ: Mapping[str, str], generation: str) -> TutorialSettings:
     job = _text(environ, "JOB_NAME")
-    return Contract(
+    return TutorialSettings(
         generation=generation,
         job=job,
         directory=Path(_text(environ, "JOB_PATH")) / job,
@@ -112,8 +112,8 @@ class TutorialPod(Pod):
 class State:
     """What the pods of one run leave for each other on the volume: keys, who they are, and how it ended."""
 
-    def __init__(self, contract: Contract, run: str) -> None:
-        self.directory = contract.directory / STATE / run
+    def __init__(self, told: TutorialSettings, run: str) -> None:
+        self.directory = told.directory / STATE / run
 
     def ended(self) -> PodEnd | None:
         try:
@@ -163,10 +163,10 @@ def main(environ: Mapping[str, str], generation: str, flags: Sequence[str]) -> i
     """`flags` are those of the old start.sh. The exit code is the training's."""
     index, state = -1, None
     try:
-        contract = read(environ, generation)
-        place = _place(contract)
-        index, state = place.rank, State(contract, place.run)
-        outcome = TutorialPod(_environment(contract, place, _settings(contract, flags), state), state).live()
+        told = read(environ, generation)
+        place = _place(told)
+        index, state = place.rank, State(told, place.run)
+        outcome = TutorialPod(_environment(told, place, _settings(told, flags), state), state).live()
         if outcome.code not in (0, InputError.exit_code):
             outcome = replace(outcome, cause=f"{outcome.cause}; {ADVICE}")
     except UmiakError as error:
@@ -193,31 +193,31 @@ def _close(state: State, outcome: PodEnd, index: int) -> None:
         _say(f"warning: the keys of this job may still be in {state.directory}; remove them: {error}")
 
 
-def _place(contract: Contract) -> rank.Place:
-    ask = rank.in_cluster(*contract.api, contract.namespace, contract.job)
+def _place(told: TutorialSettings) -> rank.Place:
+    ask = rank.in_cluster(*told.api, told.namespace, told.job)
 
     def recall(run: str) -> None:
         """The Job makes new pods when the first ones fail; they cannot take their place."""
-        if (ended := State(contract, run).ended()) is not None:
+        if (ended := State(told, run).ended()) is not None:
             raise Over(ended)
 
-    return rank.discover(ask, socket.gethostname(), contract.trainers, contract.wait_seconds, _say, recall)
+    return rank.discover(ask, socket.gethostname(), told.trainers, told.wait_seconds, _say, recall)
 
 
-def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
+def _settings(told: TutorialSettings, flags: Sequence[str]) -> Settings:
     settings = parse("train", list(flags))
     for warning in settings.warnings:
         _say(warning)
-    if contract.out.exists() and any(contract.out.iterdir()):
-        _say(f"warning: {contract.out} holds an earlier run; rank 0 deletes it before training begins")
+    if told.out.exists() and any(told.out.iterdir()):
+        _say(f"warning: {told.out} holds an earlier run; rank 0 deletes it before training begins")
     return replace(
         settings,
-        workers=contract.trainers,
-        trainer_count=contract.threads,
-        ports_num=contract.ports,
-        ports_num_for_sparse=contract.sparse_ports,
-        port=contract.port,
-        save_dir=contract.out,
+        workers=told.trainers,
+        trainer_count=told.threads,
+        ports_num=told.ports,
+        ports_num_for_sparse=told.sparse_ports,
+        port=told.port,
+        save_dir=told.out,
         overwrite=True,
         own_data=True,
         max_restarts=0,
@@ -225,22 +225,22 @@ def _settings(contract: Contract, flags: Sequence[str]) -> Settings:
     )
 
 
-def _environment(contract: Contract, place: rank.Place, settings: Settings, state: State) -> PodSettings:
+def _environment(told: TutorialSettings, place: rank.Place, settings: Settings, state: State) -> PodSettings:
     token = state.keys(place.rank, place.hosts)
-    _copy_config(contract, settings)
+    _copy_config(told, settings)
     return PodSettings(
-        job=contract.job,
+        job=told.job,
         uid=place.run,
         index=place.rank,
-        workers=contract.trainers,
+        workers=told.trainers,
         token=token,
-        coordinator=f"{_host(place.hosts[0])}:{contract.port - 1}",
-        port=contract.port,
+        coordinator=f"{_host(place.hosts[0])}:{told.port - 1}",
+        port=told.port,
         settings=settings,
         archive=None,
         credentials=state.directory,
-        shards=contract.directory,
-        wait_seconds=contract.wait_seconds,
+        shards=told.directory,
+        wait_seconds=told.wait_seconds,
         grace_seconds=GRACE_SECONDS,
         termination_log=TERMINATION_LOG,
     )
@@ -250,12 +250,12 @@ def _host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _copy_config(contract: Contract, settings: Settings) -> None:
+def _copy_config(told: TutorialSettings, settings: Settings) -> None:
     """In 2016 the directory itself went to /root, in 2017 its content; training runs where the config is."""
-    source = contract.directory / contract.config_directory
+    source = told.directory / told.config_directory
     if not source.is_dir():
-        raise InputError(f"TRAIN_CONFIG_DIR={contract.config_directory}: there is no directory {source} on the volume")
-    target = HOME / contract.config_directory if contract.generation == "2016" else HOME
+        raise InputError(f"TRAIN_CONFIG_DIR={told.config_directory}: there is no directory {source} on the volume")
+    target = HOME / told.config_directory if told.generation == "2016" else HOME
     shutil.copytree(source, target, dirs_exist_ok=True)
     os.chdir(target)
     assert settings.config is not None
