@@ -150,16 +150,16 @@ def test_what_a_config_decides_and_what_it_is_warned_of(demo: Path) -> None:
     assert isinstance(job.config.optimizer, V1Adam) and job.config.batch_size == 8
     assert job.warnings == ("L2 regularisation has no effect with adam, as in PaddlePaddle v1",)
     assert settled(loaded(demo, method="sgd"), Settings()).mode == "sync"
-    assert loaded(demo, method="sgd").notes == ()
+    assert loaded(demo, method="sgd").warnings == ()
     options = loaded(demo, method="sgd").config.parameters
     assert {name: option.l2 for name, option in options.items()} == {"___fc_layer_1__.wbias": 0.0}
 
 
 def test_clipping_acts_without_servers_only_with_sparse_update_which_adam_refuses(demo: Path) -> None:
     alone = loaded(demo, local=True, sparse=1, method="sgd", clip=3)
-    assert alone.config.optimizer.clip == 3.0 and alone.notes == ()
+    assert alone.config.optimizer.clip == 3.0 and alone.warnings == ()
     dense = loaded(demo, local=True, method="sgd", clip=3)
-    assert dense.config.optimizer.clip is None and "no effect with --local" in dense.notes[-1]
+    assert dense.config.optimizer.clip is None and "no effect with --local" in dense.warnings[-1]
     with pytest.raises(InputError, match="'words' has sparse_update=True, which adam does not support"):
         loaded(demo, sparse=1)
     with pytest.raises(InputError, match="sparse_update=True, a momentum and a regularisation"):
