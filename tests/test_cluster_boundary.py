@@ -10,6 +10,8 @@ from moto.iam.models import iam_backends
 from tests.cluster_life import Life, everything_goes, life
 from tests.fake_aws.front import LOST, LOST_AFTER
 from tests.fake_aws.people import ACCOUNT, Person
+from tests.test_cluster_ownership import data, keeping
+from tests.test_cluster_versions import at, running, whole
 from umiak.cluster import boundary, policy, template
 from umiak.spec.cluster import ClusterSpec
 from umiak.spec.yamlfile import to_yaml
@@ -45,6 +47,46 @@ def test_who_holds_only_the_printed_policies_is_told_of_the_boundary_and_then_go
     assert "kept: policy paddle-us-west-2-boundary, which an administrator made" in life.output
     assert life.aws.client("iam").get_policy(PolicyArn=f"arn:aws:iam::{ACCOUNT}:policy/paddle-us-west-2-boundary")
     life.assert_nothing_left()
+
+
+def bound(life: Life, spec: ClusterSpec) -> None:
+    """What an administrator does once; from then on somebody with the printed policies does the rest."""
+    life.aws.client("iam").create_policy(PolicyName="paddle-us-west-2-boundary", PolicyDocument=boundary.text(spec))
+    deployer(life, spec)
+    life.write(spec)
+
+
+def test_with_only_the_printed_policies_a_cluster_is_upgraded_and_patched_and_guardduty_s_things_go_with_it(
+    life: Life,
+) -> None:
+    bound(life, at("1.36"))
+    assert life.up() == 0, life.output
+    life.write(at("1.37"))
+    assert life.up() == 0, life.output
+    assert running(life.aws) == whole("1.37")
+    life.aws.eks.build = 2
+    assert life.run("patch", "--yes") == 0, life.output
+    assert running(life.aws) == whole("1.37", 2)
+    life.aws.guardduty.inject()
+    assert life.destroy() == 0, life.output
+    assert {("ec2", "DeleteVpcEndpoints"), ("ec2", "DeleteSecurityGroup")} <= life.aws.asked()
+    life.assert_nothing_left()
+
+
+def test_with_only_the_printed_policies_kept_data_is_used_again_and_survives(life: Life) -> None:
+    bound(life, keeping())
+    assert life.up() == 0, life.output
+    assert life.destroy() == 0, life.output
+    life.aws.clock.advance(600)
+    kept = data(life.aws)
+    assert len(kept) == 4
+    life.write(everything_goes())
+    assert life.run("up", "--yes", "--reuse") == 0, life.output
+    life.assert_up()
+    assert data(life.aws) == kept
+    assert ("efs", "PutFileSystemPolicy") in life.aws.asked()
+    assert life.destroy() == 0, life.output
+    assert data(life.aws) == kept
 
 
 def test_boundary_survives_a_kill_and_a_lost_answer_and_goes_with_the_cluster(life: Life) -> None:
