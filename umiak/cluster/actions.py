@@ -13,116 +13,102 @@ def _actions(**services: str) -> tuple[str, ...]:
     return tuple(f"{service}:{name}" for service, names in services.items() for name in names.split())
 
 
-# (boto3 client, operation) → the action it is allowed by. These only look.
-CALLS: dict[tuple[str, str], str] = {
-    ("cloudformation", "DescribeChangeSet"): "cloudformation:DescribeChangeSet",
-    ("cloudformation", "DescribeEvents"): "cloudformation:DescribeEvents",
-    ("cloudformation", "DescribeStackEvents"): "cloudformation:DescribeStackEvents",
-    ("cloudformation", "DescribeStackResources"): "cloudformation:DescribeStackResources",
-    ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
-    ("cloudformation", "GetTemplate"): "cloudformation:GetTemplate",
-    ("cloudformation", "GetTemplateSummary"): "cloudformation:GetTemplateSummary",
-    ("cloudformation", "ListStacks"): "cloudformation:ListStacks",
-    ("cloudformation", "ValidateTemplate"): "cloudformation:ValidateTemplate",
-    ("ec2", "DescribeAddresses"): "ec2:DescribeAddresses",
-    ("ec2", "DescribeAvailabilityZones"): "ec2:DescribeAvailabilityZones",
-    ("ec2", "DescribeInstanceTypeOfferings"): "ec2:DescribeInstanceTypeOfferings",
-    ("ec2", "DescribeInstanceTypes"): "ec2:DescribeInstanceTypes",
-    ("ec2", "DescribeInstances"): "ec2:DescribeInstances",
-    ("ec2", "DescribeInternetGateways"): "ec2:DescribeInternetGateways",
-    ("ec2", "DescribeKeyPairs"): "ec2:DescribeKeyPairs",
-    ("ec2", "DescribeNatGateways"): "ec2:DescribeNatGateways",
-    ("ec2", "DescribeNetworkInterfaces"): "ec2:DescribeNetworkInterfaces",
-    ("ec2", "DescribeRegions"): "ec2:DescribeRegions",
-    ("ec2", "DescribeSecurityGroups"): "ec2:DescribeSecurityGroups",
-    ("ec2", "DescribeSpotPriceHistory"): "ec2:DescribeSpotPriceHistory",
-    ("ec2", "DescribeSubnets"): "ec2:DescribeSubnets",
-    ("ec2", "DescribeVolumes"): "ec2:DescribeVolumes",
-    ("ec2", "DescribeVpcEndpoints"): "ec2:DescribeVpcEndpoints",
-    ("ec2", "DescribeVpcs"): "ec2:DescribeVpcs",
-    ("ecr", "DescribeRepositories"): "ecr:DescribeRepositories",
-    ("ecr", "ListTagsForResource"): "ecr:ListTagsForResource",
-    ("efs", "DescribeFileSystems"): "elasticfilesystem:DescribeFileSystems",
-    ("efs", "DescribeMountTargets"): "elasticfilesystem:DescribeMountTargets",
-    ("eks", "DescribeAddon"): "eks:DescribeAddon",
-    ("eks", "DescribeAddonVersions"): "eks:DescribeAddonVersions",
-    ("eks", "DescribeCluster"): "eks:DescribeCluster",
-    ("eks", "DescribeClusterVersions"): "eks:DescribeClusterVersions",
-    ("eks", "DescribeNodegroup"): "eks:DescribeNodegroup",
-    ("eks", "ListClusters"): "eks:ListClusters",
-    ("eks", "ListNodegroups"): "eks:ListNodegroups",
-    ("elb", "DescribeLoadBalancers"): "elasticloadbalancing:DescribeLoadBalancers",
-    ("elb", "DescribeTags"): "elasticloadbalancing:DescribeTags",
-    ("elbv2", "DescribeLoadBalancers"): "elasticloadbalancing:DescribeLoadBalancers",
-    ("elbv2", "DescribeTags"): "elasticloadbalancing:DescribeTags",
-    ("iam", "GetPolicy"): "iam:GetPolicy",
-    ("iam", "GetPolicyVersion"): "iam:GetPolicyVersion",
-    ("iam", "GetRole"): "iam:GetRole",
-    ("iam", "SimulatePrincipalPolicy"): "iam:SimulatePrincipalPolicy",
-    ("kms", "DescribeKey"): "kms:DescribeKey",
-    ("kms", "GetKeyPolicy"): "kms:GetKeyPolicy",
-    ("logs", "DescribeLogGroups"): "logs:DescribeLogGroups",
-    ("pricing", "GetProducts"): "pricing:GetProducts",
-    ("resourcegroupstaggingapi", "GetResources"): "tag:GetResources",
-    ("s3", "GetBucketEncryption"): "s3:GetEncryptionConfiguration",
-    ("s3", "GetBucketTagging"): "s3:GetBucketTagging",
-    ("s3", "ListBuckets"): "s3:ListAllMyBuckets",
-    ("service-quotas", "GetAWSDefaultServiceQuota"): "servicequotas:GetAWSDefaultServiceQuota",
-    ("service-quotas", "GetServiceQuota"): "servicequotas:GetServiceQuota",
-    ("ssm", "GetParameters"): "ssm:GetParameters",
-    ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
+# The prefix of IAM actions, where it is not the name of the boto3 client.
+_PREFIXES = {
+    "efs": "elasticfilesystem",
+    "elb": "elasticloadbalancing",
+    "elbv2": "elasticloadbalancing",
+    "resourcegroupstaggingapi": "tag",
+    "service-quotas": "servicequotas",
 }
-
-# And these change something, for `up` and `destroy`.
-CHANGES: dict[tuple[str, str], str] = {
-    ("cloudformation", "ContinueUpdateRollback"): "cloudformation:ContinueUpdateRollback",
-    ("cloudformation", "CreateChangeSet"): "cloudformation:CreateChangeSet",
-    ("cloudformation", "DeleteChangeSet"): "cloudformation:DeleteChangeSet",
-    ("cloudformation", "DeleteStack"): "cloudformation:DeleteStack",
-    ("cloudformation", "ExecuteChangeSet"): "cloudformation:ExecuteChangeSet",
-    ("cloudformation", "UpdateTerminationProtection"): "cloudformation:UpdateTerminationProtection",
-    ("ec2", "DeleteNetworkInterface"): "ec2:DeleteNetworkInterface",
-    ("ec2", "DeleteSecurityGroup"): "ec2:DeleteSecurityGroup",
-    ("ec2", "DeleteVpcEndpoints"): "ec2:DeleteVpcEndpoints",
-    ("ec2", "DeleteVolume"): "ec2:DeleteVolume",
-    ("ecr", "DeleteRepository"): "ecr:DeleteRepository",
-    ("efs", "DeleteFileSystem"): "elasticfilesystem:DeleteFileSystem",
-    ("efs", "PutFileSystemPolicy"): "elasticfilesystem:PutFileSystemPolicy",
-    ("efs", "DeleteMountTarget"): "elasticfilesystem:DeleteMountTarget",
-    ("eks", "DeleteNodegroup"): "eks:DeleteNodegroup",
-    ("eks", "UpdateAddon"): "eks:UpdateAddon",
-    ("eks", "UpdateNodegroupVersion"): "eks:UpdateNodegroupVersion",
-    ("eks", "UpdateClusterConfig"): "eks:UpdateClusterConfig",
-    ("elb", "DeleteLoadBalancer"): "elasticloadbalancing:DeleteLoadBalancer",
-    ("elbv2", "DeleteLoadBalancer"): "elasticloadbalancing:DeleteLoadBalancer",
-    ("kms", "ScheduleKeyDeletion"): "kms:ScheduleKeyDeletion",
-    ("logs", "DeleteLogGroup"): "logs:DeleteLogGroup",
-    ("s3", "AbortMultipartUpload"): "s3:AbortMultipartUpload",
-    ("s3", "DeleteBucket"): "s3:DeleteBucket",
+# Operations that IAM calls something else.
+_NAMES = {
+    ("s3", "GetBucketEncryption"): "s3:GetEncryptionConfiguration",
+    ("s3", "ListBuckets"): "s3:ListAllMyBuckets",
     ("s3", "DeleteObjects"): "s3:DeleteObjectVersion",
     ("s3", "ListMultipartUploads"): "s3:ListBucketMultipartUploads",
     ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
 }
 
+
+def _calls(operations: dict[str, str]) -> dict[tuple[str, str], str]:
+    """(boto3 client, operation) → the action it is allowed by."""
+    return {
+        (service, operation): _NAMES.get((service, operation), f"{_PREFIXES.get(service, service)}:{operation}")
+        for service, names in operations.items()
+        for operation in names.split()
+    }
+
+
+# These only look.
+CALLS: dict[tuple[str, str], str] = _calls(
+    {
+        "cloudformation": (
+            "DescribeChangeSet DescribeEvents DescribeStackEvents DescribeStackResources DescribeStacks "
+            "GetTemplate GetTemplateSummary ListStacks ValidateTemplate"
+        ),
+        "ec2": (
+            "DescribeAddresses DescribeAvailabilityZones DescribeInstanceTypeOfferings DescribeInstanceTypes "
+            "DescribeInstances DescribeInternetGateways DescribeKeyPairs DescribeNatGateways "
+            "DescribeNetworkInterfaces DescribeRegions DescribeSecurityGroups DescribeSpotPriceHistory "
+            "DescribeSubnets DescribeVolumes DescribeVpcEndpoints DescribeVpcs"
+        ),
+        "ecr": "DescribeRepositories ListTagsForResource",
+        "efs": "DescribeFileSystems DescribeMountTargets",
+        "eks": (
+            "DescribeAddon DescribeAddonVersions DescribeCluster DescribeClusterVersions DescribeNodegroup "
+            "ListClusters ListNodegroups"
+        ),
+        "elb": "DescribeLoadBalancers DescribeTags",
+        "elbv2": "DescribeLoadBalancers DescribeTags",
+        "iam": "GetPolicy GetPolicyVersion GetRole SimulatePrincipalPolicy",
+        "kms": "DescribeKey GetKeyPolicy",
+        "logs": "DescribeLogGroups",
+        "pricing": "GetProducts",
+        "resourcegroupstaggingapi": "GetResources",
+        "s3": "GetBucketEncryption GetBucketTagging ListBuckets",
+        "service-quotas": "GetAWSDefaultServiceQuota GetServiceQuota",
+        "ssm": "GetParameters",
+        "sts": "GetCallerIdentity",
+    }
+)
+
+# And these change something, for `up` and `destroy`.
+CHANGES: dict[tuple[str, str], str] = _calls(
+    {
+        "cloudformation": (
+            "ContinueUpdateRollback CreateChangeSet DeleteChangeSet DeleteStack ExecuteChangeSet "
+            "UpdateTerminationProtection"
+        ),
+        "ec2": "DeleteNetworkInterface DeleteSecurityGroup DeleteVpcEndpoints DeleteVolume",
+        "ecr": "DeleteRepository",
+        "efs": "DeleteFileSystem PutFileSystemPolicy DeleteMountTarget",
+        "eks": "DeleteNodegroup UpdateAddon UpdateNodegroupVersion UpdateClusterConfig",
+        "elb": "DeleteLoadBalancer",
+        "elbv2": "DeleteLoadBalancer",
+        "kms": "ScheduleKeyDeletion",
+        "logs": "DeleteLogGroup",
+        "s3": "AbortMultipartUpload DeleteBucket DeleteObjects ListMultipartUploads ListObjectVersions",
+    }
+)
+
 # What only an administrator may do, and no policy of ours allows: `up` and `destroy` try, and say whom to ask.
-ADMINISTERS: dict[tuple[str, str], str] = {
-    ("iam", "CreatePolicy"): "iam:CreatePolicy",
-    ("iam", "DeletePolicy"): "iam:DeletePolicy",
-}
+ADMINISTERS: dict[tuple[str, str], str] = _calls(
+    {
+        "iam": "CreatePolicy DeletePolicy",
+    }
+)
 
 # Daily work with a cluster that exists. These umiak may call itself; they only look, or get a password for the registry.
-USES: dict[tuple[str, str], str] = {
-    ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
-    ("cloudformation", "GetTemplateSummary"): "cloudformation:GetTemplateSummary",
-    ("ecr", "DescribeImages"): "ecr:DescribeImages",
-    ("ecr", "DescribeRepositories"): "ecr:DescribeRepositories",
-    ("ecr", "GetAuthorizationToken"): "ecr:GetAuthorizationToken",
-    ("eks", "DescribeAddon"): "eks:DescribeAddon",
-    ("eks", "DescribeAddonVersions"): "eks:DescribeAddonVersions",
-    ("eks", "DescribeCluster"): "eks:DescribeCluster",
-    ("ssm", "StartSession"): "ssm:StartSession",
-    ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
-}
+USES: dict[tuple[str, str], str] = _calls(
+    {
+        "cloudformation": "DescribeStacks GetTemplateSummary",
+        "ecr": "DescribeImages DescribeRepositories GetAuthorizationToken",
+        "eks": "DescribeAddon DescribeAddonVersions DescribeCluster",
+        "ssm": "StartSession",
+        "sts": "GetCallerIdentity",
+    }
+)
 
 # And these are behind what a user runs: a push to the registry and a pull from it (ECR user guide, "IAM permissions for pushing
 # an image"), uploads to the bucket with the AWS CLI, of any size, and reading them back.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from umiak.cluster import belongings, waiting
+from umiak.cluster import inventory, waiting
 from umiak.cluster.aws import Aws, AwsError
-from umiak.cluster.belongings import Thing
+from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
 from umiak.errors import RetryError
 from umiak.spec.cluster import ClusterSpec
@@ -84,7 +84,7 @@ def load_balancers(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
         else:
             aws.call("elbv2", "DeleteLoadBalancer", LoadBalancerArn=thing.name)
 
-    until_gone(lambda: belongings.load_balancers(aws, spec, owner), remove, say)
+    until_gone(lambda: inventory.load_balancers(aws, spec, owner), remove, say)
 
 
 def node_groups(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
@@ -93,12 +93,12 @@ def node_groups(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
         if status["nodegroup"]["status"] != "DELETING":
             aws.call("eks", "DeleteNodegroup", clusterName=spec.name, nodegroupName=thing.name)
 
-    until_gone(lambda: belongings.node_groups(aws, spec, owner), remove, say)
+    until_gone(lambda: inventory.node_groups(aws, spec, owner), remove, say)
 
 
 def disks(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     until_gone(
-        lambda: belongings.kubernetes_disks(aws, spec, owner),
+        lambda: inventory.kubernetes_disks(aws, spec, owner),
         lambda thing: aws.call("ec2", "DeleteVolume", VolumeId=thing.name),
         say,
     )
@@ -106,22 +106,22 @@ def disks(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
 
 def interfaces(aws: Aws, vpc: str, say: Say) -> None:
     """Those that nothing uses, once: what is used becomes free later, if at all."""
-    for thing in belongings.free_interfaces(aws, vpc):
+    for thing in inventory.free_interfaces(aws, vpc):
         say(f"removing {thing}")
         attempt(partial(aws.call, "ec2", "DeleteNetworkInterface", NetworkInterfaceId=thing.name))
 
 
 def endpoints(aws: Aws, vpc: str, say: Say) -> None:
     """GuardDuty's, once: as long as there is a control plane to watch, another may come."""
-    for thing in belongings.guardduty_endpoints(aws, vpc):
+    for thing in inventory.guardduty_endpoints(aws, vpc):
         say(f"removing {thing}")
         attempt(partial(aws.call, "ec2", "DeleteVpcEndpoints", VpcEndpointIds=[thing.name]))
 
 
 def groups(aws: Aws, spec: ClusterSpec, owner: Owner, vpc: str, say: Say) -> None:
     """Once. EKS's own goes with its cluster; it is here only if that failed."""
-    there = {thing.kind for thing in belongings.cluster(aws, spec, owner)}
-    for thing in belongings.stray_groups(aws, spec, vpc):
+    there = {thing.kind for thing in inventory.cluster(aws, spec, owner)}
+    for thing in inventory.stray_groups(aws, spec, vpc):
         if "EKS cluster" in there and thing.detail.startswith("eks-cluster-sg-"):
             continue
         if attempt(partial(aws.call, "ec2", "DeleteSecurityGroup", GroupId=thing.name)):
@@ -189,10 +189,10 @@ def key(aws: Aws, thing: Thing, say: Say) -> None:
 
 # Field of `destroy` in cluster.yaml → (what there is of it, how one is removed). The key last: it opens the others.
 DATA: dict[str, tuple[Callable[[Aws, ClusterSpec, Owner], Iterator[Thing]], Callable[[Aws, Thing, Say], None]]] = {
-    "volume": (belongings.volumes, volume),
-    "bucket": (belongings.buckets, bucket),
-    "images": (belongings.repositories, repository),
-    "key": (belongings.keys, key),
+    "volume": (inventory.volumes, volume),
+    "bucket": (inventory.buckets, bucket),
+    "images": (inventory.repositories, repository),
+    "key": (inventory.keys, key),
 }
 
 
@@ -208,7 +208,7 @@ def data(aws: Aws, spec: ClusterSpec, owner: Owner, field: str, say: Say) -> Non
 
 def log_group(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     until_gone(
-        lambda: belongings.log_groups(aws, spec, owner),
+        lambda: inventory.log_groups(aws, spec, owner),
         lambda thing: aws.call("logs", "DeleteLogGroup", logGroupName=thing.name),
         say,
     )

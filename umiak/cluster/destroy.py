@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak import trusted
-from umiak.cluster import advice, belongings, boundary, kube, ownership, stacks, states, sweep, waiting
+from umiak.cluster import advice, boundary, cleanup, inventory, kube, ownership, stacks, states, waiting
 from umiak.cluster.aws import Aws, AwsError
-from umiak.cluster.belongings import Thing
 from umiak.cluster.checks.account import caller
+from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
 from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Stack
@@ -72,7 +72,7 @@ class Remains:
 
 
 def kept_kinds(spec: ClusterSpec) -> set[str]:
-    return {kind for name, kind in belongings.DATA.items() if getattr(spec.destroy, name) == "keep"}
+    return {kind for name, kind in inventory.DATA.items() if getattr(spec.destroy, name) == "keep"}
 
 
 def sorted_out(things: list[Thing], spec: ClusterSpec) -> Remains:
@@ -86,7 +86,7 @@ def sorted_out(things: list[Thing], spec: ClusterSpec) -> Remains:
 
 
 def audit(aws: Aws, spec: ClusterSpec, owner: Owner) -> Remains:
-    return sorted_out(belongings.everything(aws, spec, owner), spec)
+    return sorted_out(inventory.everything(aws, spec, owner), spec)
 
 
 def destroy(work: Work) -> Remains | None:
@@ -131,7 +131,7 @@ def unprotect(work: Work) -> None:
     if stack and stack.protected:
         aws.call("cloudformation", "UpdateTerminationProtection", StackName=stack.id, EnableTerminationProtection=False)
         work.say("termination protection of the stack is off")
-    if any(True for _ in belongings.cluster(aws, spec, work.owner)):
+    if any(True for _ in inventory.cluster(aws, spec, work.owner)):
         found = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]
         if found.get("deletionProtection"):
             aws.call("eks", "UpdateClusterConfig", name=spec.name, deletionProtection=False)
@@ -166,10 +166,10 @@ def keep_data(work: Work) -> None:
     body = to_yaml(keeping(template, lost))
     if stacks.plan(work.aws, work.spec.name, body, stack.parameters, new=False):
         after = stacks.execute(work.aws, work.spec.name)
-        outcome = stacks.watch(work.aws, stack.id, after, Progress(work.say))
-        if outcome.status != "UPDATE_COMPLETE":
+        result = stacks.watch(work.aws, stack.id, after, Progress(work.say))
+        if result.status != "UPDATE_COMPLETE":
             raise UmiakError(
-                f"the stack could not be told to keep {', '.join(lost)}: {outcome.status}; nothing was removed"
+                f"the stack could not be told to keep {', '.join(lost)}: {result.status}; nothing was removed"
             )
 
 
@@ -207,28 +207,28 @@ def made_by_kubernetes(work: Work) -> None:
                 api.delete(where)
         except UmiakError as error:
             work.say(f"Kubernetes cannot be asked ({error}); what it made is removed in AWS")
-    sweep.load_balancers(work.aws, work.spec, work.owner, work.say)
+    cleanup.load_balancers(work.aws, work.spec, work.owner, work.say)
 
 
 def nodes(work: Work) -> None:
-    sweep.node_groups(work.aws, work.spec, work.owner, work.say)
+    cleanup.node_groups(work.aws, work.spec, work.owner, work.say)
 
 
 def disks(work: Work) -> None:
-    sweep.disks(work.aws, work.spec, work.owner, work.say)
+    cleanup.disks(work.aws, work.spec, work.owner, work.say)
 
 
 def strays(work: Work) -> None:
     """Interfaces, groups and endpoints that keep the network from being removed."""
-    work.networks = [thing.name for thing in belongings.networks(work.aws, work.spec, work.owner)]
+    work.networks = [thing.name for thing in inventory.networks(work.aws, work.spec, work.owner)]
     _free(work)
 
 
 def empty_bucket(work: Work) -> None:
     if work.spec.destroy.bucket == "delete":
-        for thing in belongings.buckets(work.aws, work.spec, work.owner):
+        for thing in inventory.buckets(work.aws, work.spec, work.owner):
             if not thing.earlier:
-                sweep.empty(work.aws, thing.name, work.say)
+                cleanup.empty(work.aws, thing.name, work.say)
 
 
 def the_stack(work: Work) -> None:
@@ -242,10 +242,10 @@ def the_stack(work: Work) -> None:
         after = None
         if stack.status != "DELETE_IN_PROGRESS":
             after = stacks.delete(work.aws, stack, _given_up(work, stack) if attempt == ATTEMPTS else ())
-        outcome = stacks.watch(work.aws, stack.id, after, Progress(work.say), meanwhile=lambda: _free(work))
-        if outcome.status == "DELETE_COMPLETE":
+        result = stacks.watch(work.aws, stack.id, after, Progress(work.say), meanwhile=lambda: _free(work))
+        if result.status == "DELETE_COMPLETE":
             return
-        failed = [event for event in outcome.events if event.is_failure]
+        failed = [event for event in result.events if event.is_failure]
         for event in failed:
             work.say(f"{event.title}: {event.reason}: {advice.what_helps(event.reason)}")
         work.say(f"not everything could be removed; trying again ({attempt} of {ATTEMPTS})")
@@ -259,9 +259,9 @@ def the_stack(work: Work) -> None:
 def _free(work: Work) -> None:
     """Again and again while the stack goes: what is in the way may come later, or be let go of later."""
     for vpc in work.networks:
-        sweep.endpoints(work.aws, vpc, work.say)
-        sweep.interfaces(work.aws, vpc, work.say)
-        sweep.groups(work.aws, work.spec, work.owner, vpc, work.say)
+        cleanup.endpoints(work.aws, vpc, work.say)
+        cleanup.interfaces(work.aws, vpc, work.say)
+        cleanup.groups(work.aws, work.spec, work.owner, vpc, work.say)
 
 
 def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:
@@ -274,14 +274,14 @@ def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:
 
 def data(work: Work) -> None:
     """What cluster.yaml says to delete, where the stack was made to keep it."""
-    for name in sweep.DATA:
+    for name in cleanup.DATA:
         if getattr(work.spec.destroy, name) == "delete":
-            sweep.data(work.aws, work.spec, work.owner, name, work.say)
+            cleanup.data(work.aws, work.spec, work.owner, name, work.say)
 
 
 def late_logs(work: Work) -> None:
     """The last words of a control plane may have made their group again."""
-    sweep.log_group(work.aws, work.spec, work.owner, work.say)
+    cleanup.log_group(work.aws, work.spec, work.owner, work.say)
 
 
 def bound(work: Work) -> None:
@@ -315,13 +315,13 @@ def clean(work: Work) -> None:
         step(work)
     for name, title in TITLES.items():
         physical = made.get(title, {}).get("PhysicalResourceId")
-        look, remove = sweep.DATA[name]
+        look, remove = cleanup.DATA[name]
         for thing in [thing for thing in look(work.aws, work.spec, work.owner) if thing.name == physical]:
             if not holds_nothing(work.aws, thing):
                 work.say(f"kept: {thing}, with the key to it: it holds something")
                 return
             work.say(f"removing {thing}")
-            sweep.attempt(partial(remove, work.aws, thing, work.say))
+            cleanup.attempt(partial(remove, work.aws, thing, work.say))
 
 
 # An empty file system is metered with this.

@@ -265,7 +265,9 @@ def events(aws: Aws, stack: str, after: str | None) -> list[Event]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StackResult:
+    """How an operation of a stack ended, and what happened in it."""
+
     status: str
     events: tuple[Event, ...]
 
@@ -280,7 +282,7 @@ def watch(
     after: str | None,
     show: Callable[[Event, datetime | None], None],
     meanwhile: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> StackResult:
     """Until it is at rest. `show` gets each event and when that resource began; `meanwhile` is done at every look."""
     seen: list[Event] = []
     began: dict[str, datetime] = {}
@@ -305,7 +307,7 @@ def watch(
             moved()
         own = next((event for event in reversed(seen) if event.of_stack), None)
         if own and not states.at_work(own.status) and own.status != "REVIEW_IN_PROGRESS":
-            return Outcome(own.status, tuple(seen))
+            return StackResult(own.status, tuple(seen))
     raise AssertionError("pauses end with an error")
 
 

@@ -35,7 +35,7 @@ from umiak.cluster.checks.account import caller
 from umiak.cluster.difference import Change
 from umiak.cluster.prices import PriceBook
 from umiak.cluster.progress import Progress
-from umiak.cluster.stacks import Outcome, Stack
+from umiak.cluster.stacks import Stack, StackResult
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
 from umiak.cluster.template import storage
@@ -110,7 +110,7 @@ class Up:
         self.book.save()
         if step is Step.CLEAN and stack:
             self.talk.say(f"the last attempt failed ({stack.status}); what is left of it is removed first")
-            self._tell_failure(Outcome(stack.status, tuple(stacks.events(self.aws, stack.id, None))))
+            self._tell_failure(StackResult(stack.status, tuple(stacks.events(self.aws, stack.id, None))))
         built = template.build(self.spec)
         self.talk.say(showing.plan(self.spec, len(built["Resources"]), lines))
         return self.talk.agreed(f"Create {self.spec.name} for {showing.per_hour(lines)}?")
@@ -158,23 +158,23 @@ class Up:
         """Somebody, perhaps an earlier run of this command, has begun something."""
         assert stack is not None
         self.talk.say(f"the stack is {stack.status}; waiting for it")
-        outcome = stacks.watch(self.aws, stack.id, None, Progress(self.talk.say))
-        self._tell_failure(outcome)
+        result = stacks.watch(self.aws, stack.id, None, Progress(self.talk.say))
+        self._tell_failure(result)
 
     def _watched(self, stack: str, after: str | None) -> None:
         """What this run has begun: a failure ends it."""
         total = len(template.build(self.spec)["Resources"])
-        outcome = stacks.watch(self.aws, stack, after, Progress(self.talk.say, total))
-        if outcome.status in states.FAILED:
-            self._tell_failure(outcome)
+        result = stacks.watch(self.aws, stack, after, Progress(self.talk.say, total))
+        if result.status in states.FAILED:
+            self._tell_failure(result)
             raise UmiakError(
-                f"{self.spec.name} could not be {'created' if 'UPDATE' not in outcome.status else 'changed'}; "
+                f"{self.spec.name} could not be {'created' if 'UPDATE' not in result.status else 'changed'}; "
                 "see above what failed first. When that is put right, the same command cleans up and goes on"
             )
 
-    def _tell_failure(self, outcome: Outcome) -> None:
-        first = outcome.first_failure
-        if first and outcome.status in states.FAILED:
+    def _tell_failure(self, result: StackResult) -> None:
+        first = result.first_failure
+        if first and result.status in states.FAILED:
             self.talk.say(f"failed first: {first.title} ({first.kind}): {first.reason}")
             self.talk.say(f"what to do:   {advice.what_helps(first.reason)}")
 
@@ -193,10 +193,10 @@ class Up:
         self.talk.say(f"the last change failed and was not undone ({stack.status}); going on with that")
         before = stacks.newest_event(self.aws, stack.id)
         self.aws.call("cloudformation", "ContinueUpdateRollback", StackName=stack.id)
-        outcome = stacks.watch(self.aws, stack.id, before, Progress(self.talk.say))
-        if outcome.status != "UPDATE_ROLLBACK_COMPLETE":
-            self._tell_failure(outcome)
-            raise UmiakError(f"the last change of {self.spec.name} cannot be undone ({outcome.status}); see above why")
+        result = stacks.watch(self.aws, stack.id, before, Progress(self.talk.say))
+        if result.status != "UPDATE_ROLLBACK_COMPLETE":
+            self._tell_failure(result)
+            raise UmiakError(f"the last change of {self.spec.name} cannot be undone ({result.status}); see above why")
 
     def _refuse(self, stack: Stack | None) -> None:
         raise InputError(

@@ -184,7 +184,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Network:
+class ClusterNetwork:
     cidr: str = field(default="10.20.0.0/16", metadata=about("The VPC's addresses, /16 to /22.", _vpc_cidr))
     nat: Nat = field(
         default="single",
@@ -261,7 +261,7 @@ class ClusterSpec:
     )
     kubernetes: Kubernetes = field(default_factory=Kubernetes, metadata=about("The control plane."))
     nodes: Nodes = field(default_factory=Nodes, metadata=about("The machines that train."))
-    network: Network = field(default_factory=Network, metadata=about("The VPC."))
+    network: ClusterNetwork = field(default_factory=ClusterNetwork, metadata=about("The VPC."))
     kms_key_arn: str | None = field(
         default=None,
         metadata=about(
