@@ -10,9 +10,9 @@ import pytest
 from tests.cluster_life import Life, everything_goes, life
 from tests.fake_aws import FakeAws
 from tests.test_cluster_ownership import OLD
-from umiak.cluster import template, versions
+from umiak.cluster import stacks, template, versions
 from umiak.cluster.aws import Aws
-from umiak.cluster.checks import existing, offline, placement
+from umiak.cluster.checks import offline, placement
 from umiak.cluster.checks.finding import Caller, Context
 from umiak.spec.cluster import ClusterSpec
 
@@ -127,10 +127,10 @@ def test_patch_of_nothing_says_what_comes_first(life: Life) -> None:
 def test_old_version_stops_a_new_cluster_and_only_warns_an_existing_one(life: Life) -> None:
     late = date(2027, 4, 1)
     aws, caller = Aws("us-west-2"), Caller("123456789012", "arn", None)
-    new = Context(at("1.35"), aws, caller, existing.stack(aws, "paddle"), late)
+    new = Context(at("1.35"), aws, caller, stacks.find(aws, "paddle"), late)
     assert [item.level for item in placement.kubernetes_version(new)] == ["error", "info"]
     deployed(life)
-    old = Context(at("1.35"), aws, caller, existing.stack(aws, "paddle"), late)
+    old = Context(at("1.35"), aws, caller, stacks.find(aws, "paddle"), late)
     assert [item.level for item in placement.kubernetes_version(old)] == ["warning", "info"]
 
 

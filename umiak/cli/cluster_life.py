@@ -148,12 +148,11 @@ def status(options: argparse.Namespace) -> int:
 
 
 def patch(options: argparse.Namespace) -> int:
-    from umiak.cluster import destroy as removing
     from umiak.cluster import stacks, states, versions
 
     spec, aws = _aws(options)
     stack = stacks.find(aws, spec.name)
-    removing.refuse_foreign(spec, stack)
+    stacks.refuse_foreign(spec, stack)
     if stack is None or stack.status not in states.WHOLE:
         raise InputError(
             f"cluster {spec.name} is {stack.status if stack else 'not created'}; `umiak cluster up` comes first"
@@ -238,12 +237,12 @@ def token(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    from umiak.cluster import destroy as removing
+    from umiak.cluster import access
     from umiak.cluster import report as reporting
     from umiak.cluster.prices import PriceBook
 
     spec, aws = _aws(options)
-    client = removing.kubeconfig_client(options.kubeconfig, _connect)
+    client = access.client_of(options.kubeconfig, _connect)
     text = reporting.write(aws, spec, PriceBook(aws, False, datetime.now(UTC)), client, date.today())
     if options.out is None:
         print(text, end="")
@@ -255,11 +254,11 @@ def report(options: argparse.Namespace) -> int:
 
 
 def destroy(options: argparse.Namespace) -> int:
+    from umiak.cluster import access, showing
     from umiak.cluster import destroy as removing
-    from umiak.cluster import showing
 
     spec, aws = _aws(options)
-    client = removing.kubeconfig_client(options.kubeconfig, _connect)
+    client = access.client_of(options.kubeconfig, _connect)
     try:
         with contextlib.ExitStack() as open_until_the_end:
             if spec.kubernetes.bastion:

@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from umiak import trusted
@@ -18,6 +19,10 @@ from umiak.errors import InputError
 from umiak.files import atomic, check_target
 from umiak.spec.cluster import ClusterSpec, is_arm
 from umiak.spec.yamlfile import to_yaml
+
+if TYPE_CHECKING:
+    from umiak.cluster import kube
+    from umiak.kube.api import Api
 
 FILE = Path("kubeconfig")
 # The local port that leads to a private API server while `umiak cluster connect` runs.
@@ -117,6 +122,22 @@ def write(aws: Aws, spec: ClusterSpec, path: Path, port: int = PORT) -> None:
     with atomic(path, mode=0o600) as file:
         file.write(to_yaml(made).encode())
     trusted.record(path)
+
+
+def client_of(path: Path, connect: kube.Connect) -> Callable[[], Api | None]:
+    """A client if there is a kubeconfig; destroying needs none. One that others wrote might run anything."""
+
+    def client() -> Api | None:
+        if not path.exists():
+            return None
+        if not trusted.is_recorded(path):
+            raise InputError(
+                f"{path} was not written by umiak cluster on this machine, or was changed since: write it anew with "
+                "`umiak cluster kubeconfig`, or move it away"
+            )
+        return connect(path)
+
+    return client
 
 
 def credential(aws: Aws, cluster: str, now: datetime) -> str:

@@ -187,25 +187,6 @@ def key(aws: Aws, thing: Thing, say: Say) -> None:
     aws.call("kms", "ScheduleKeyDeletion", KeyId=thing.name, PendingWindowInDays=KEY_DAYS)
 
 
-# Field of `destroy` in cluster.yaml → (what there is of it, how one is removed). The key last: it opens the others.
-DATA: dict[str, tuple[Callable[[Aws, ClusterSpec, Owner], Iterator[Thing]], Callable[[Aws, Thing, Say], None]]] = {
-    "volume": (inventory.volumes, volume),
-    "bucket": (inventory.buckets, bucket),
-    "images": (inventory.repositories, repository),
-    "key": (inventory.keys, key),
-}
-
-
-def data(aws: Aws, spec: ClusterSpec, owner: Owner, field: str, say: Say) -> None:
-    """The owner's own; what an earlier cluster kept is not its to remove."""
-    look, remove = DATA[field]
-
-    def own() -> Iterator[Thing]:
-        return (thing for thing in look(aws, spec, owner) if not thing.earlier)
-
-    until_gone(own, lambda thing: remove(aws, thing, say), say)
-
-
 def log_group(aws: Aws, spec: ClusterSpec, owner: Owner, say: Say) -> None:
     until_gone(
         lambda: inventory.log_groups(aws, spec, owner),

@@ -11,9 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from umiak.cluster import prices, running
+from umiak.cluster import prices, running, stacks
 from umiak.cluster.aws import Aws, AwsError, DeniedError
-from umiak.cluster.checks import existing
 from umiak.cluster.prices import Price, PriceBook
 from umiak.cluster.running import Resource
 from umiak.cluster.template import bastion
@@ -136,7 +135,8 @@ def report(spec: ClusterSpec, aws: Aws, book: PriceBook) -> Report:
     created: bool | None = None
     trouble: Exception | None = None
     try:
-        created = existing.stack(aws, spec.name).ours
+        stack = stacks.find(aws, spec.name)
+        created = stack is not None and stack.ours
     except (AwsError, InputError, RetryError) as error:
         trouble = error
     lines = actual(spec, book, running.resources(aws, spec)) if created else planned(spec, book)

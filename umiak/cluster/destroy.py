@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umiak import trusted
-from umiak.cluster import advice, boundary, cleanup, inventory, kube, ownership, stacks, states, waiting
+from umiak.cluster import advice, boundary, cleanup, fates, inventory, kube, ownership, showing, stacks, states, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.checks.account import caller
+from umiak.cluster.fates import Remains
 from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
 from umiak.cluster.progress import Progress
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 # How often CloudFormation is asked again when it could not remove something.
 ATTEMPTS = 4
-# Field of `destroy` in cluster.yaml → the title of what it is about in the template.
-TITLES = {"volume": "Volume", "bucket": "Bucket", "images": "Images", "key": "Key"}
 
 
 @dataclass
@@ -61,68 +58,24 @@ class Work:
         return stacks.find(self.aws, self.spec.name)
 
 
-@dataclass(frozen=True)
-class Remains:
-    """What the last look found. What is kept on purpose is billed too, but no failure."""
-
-    kept: list[Thing]
-    left: list[Thing]
-    # Not of this cluster: kept by an earlier one with the same name.
-    earlier: list[Thing] = field(default_factory=list)
-
-
-def kept_kinds(spec: ClusterSpec) -> set[str]:
-    return {kind for name, kind in inventory.DATA.items() if getattr(spec.destroy, name) == "keep"}
-
-
-def sorted_out(things: list[Thing], spec: ClusterSpec) -> Remains:
-    kinds = kept_kinds(spec)
-    own = [t for t in things if not t.earlier]
-    return Remains(
-        [t for t in own if t.kind in kinds],
-        [t for t in own if t.kind not in kinds],
-        [t for t in things if t.earlier],
-    )
-
-
-def audit(aws: Aws, spec: ClusterSpec, owner: Owner) -> Remains:
-    return sorted_out(inventory.everything(aws, spec, owner), spec)
-
-
 def destroy(work: Work) -> Remains | None:
     """All of it, after asking; None when the answer was no."""
     spec, say = work.spec, work.say
     stack = work.stack()
-    refuse_foreign(spec, stack)
-    there = audit(work.aws, spec, work.owner)
+    stacks.refuse_foreign(spec, stack)
+    there = fates.audit(work.aws, spec, work.owner)
     if stack is None and not there.left:
         bound(work)
         say(f"there is nothing of {spec.name} in {spec.region} to remove")
         return there
-    say(_announcement(spec, stack, there))
+    say(showing.announcement(spec, stack, there))
     if not work.talk.typed(f"Type the cluster's name to remove it ({spec.name}):", spec.name):
         say("nothing was removed")
         return None
     for title, step in STEPS:
         say(f"— {title}")
         step(work)
-    return audit(work.aws, spec, work.owner)
-
-
-def refuse_foreign(spec: ClusterSpec, stack: Stack | None) -> None:
-    if stack and not stack.ours:
-        raise InputError(
-            f"a stack named {spec.name} exists in {spec.region} ({stack.status}) and is not an umiak cluster; "
-            "it is not touched: choose another name"
-        )
-
-
-def _announcement(spec: ClusterSpec, stack: Stack | None, there: Remains) -> str:
-    lines = [f"cluster {spec.name} in {spec.region}: stack {stack.status if stack else 'gone already'}"]
-    lines += [f"  will be removed: {thing}" for thing in there.left if thing.billed]
-    lines += [f"  will be kept:    {thing}" for thing in there.kept]
-    lines += [f"  not touched:     {thing}, kept by an earlier {spec.name}" for thing in there.earlier]
-    return "\n".join(lines)
+    return fates.audit(work.aws, spec, work.owner)
 
 
 def unprotect(work: Work) -> None:
@@ -177,11 +130,11 @@ def _lost(template: dict[str, Any], spec: ClusterSpec) -> list[str]:
     """Titles that the stack would delete although cluster.yaml says keep."""
     declared = template["Resources"]
     return [
-        title
-        for name, title in TITLES.items()
-        if getattr(spec.destroy, name) == "keep"
-        and title in declared
-        and declared[title].get("DeletionPolicy", "Delete") == "Delete"
+        entry.title
+        for entry in fates.DATA
+        if entry.is_kept(spec)
+        and entry.title in declared
+        and declared[entry.title].get("DeletionPolicy", "Delete") == "Delete"
     ]
 
 
@@ -274,9 +227,9 @@ def _given_up(work: Work, stack: Stack) -> tuple[str, ...]:
 
 def data(work: Work) -> None:
     """What cluster.yaml says to delete, where the stack was made to keep it."""
-    for name in cleanup.DATA:
-        if getattr(work.spec.destroy, name) == "delete":
-            cleanup.data(work.aws, work.spec, work.owner, name, work.say)
+    for entry in fates.DATA:
+        if not entry.is_kept(work.spec):
+            fates.remove(work.aws, work.spec, work.owner, entry, work.say)
 
 
 def late_logs(work: Work) -> None:
@@ -313,15 +266,14 @@ def clean(work: Work) -> None:
     made = stacks.resources(work.aws, stack.id) if stack else {}
     for step in (unprotect, made_by_kubernetes, nodes, strays, the_stack, late_logs):
         step(work)
-    for name, title in TITLES.items():
-        physical = made.get(title, {}).get("PhysicalResourceId")
-        look, remove = cleanup.DATA[name]
-        for thing in [thing for thing in look(work.aws, work.spec, work.owner) if thing.name == physical]:
+    for entry in fates.DATA:
+        physical = made.get(entry.title, {}).get("PhysicalResourceId")
+        for thing in [thing for thing in entry.look(work.aws, work.spec, work.owner) if thing.name == physical]:
             if not holds_nothing(work.aws, thing):
                 work.say(f"kept: {thing}, with the key to it: it holds something")
                 return
             work.say(f"removing {thing}")
-            cleanup.attempt(partial(remove, work.aws, thing, work.say))
+            cleanup.attempt(partial(entry.remove, work.aws, thing, work.say))
 
 
 # An empty file system is metered with this.
@@ -338,19 +290,3 @@ def holds_nothing(aws: Aws, thing: Thing) -> bool:
             return False
         return int(found["SizeInBytes"]["Value"]) <= EMPTY_BYTES
     return True
-
-
-def kubeconfig_client(path: Path, connect: kube.Connect) -> Callable[[], Api | None]:
-    """A client if there is a kubeconfig; destroying needs none. One that others wrote might run anything."""
-
-    def client() -> Api | None:
-        if not path.exists():
-            return None
-        if not trusted.is_recorded(path):
-            raise InputError(
-                f"{path} was not written by umiak cluster on this machine, or was changed since: write it anew with "
-                "`umiak cluster kubeconfig`, or move it away"
-            )
-        return connect(path)
-
-    return client

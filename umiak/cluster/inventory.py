@@ -24,8 +24,6 @@ from umiak.spec.cluster import TAG, ClusterSpec
 _OWNED, _BALANCER = "kubernetes.io/cluster/{}", "elbv2.k8s.aws/cluster"
 # And the tag of what GuardDuty made, whose value is "true".
 _GUARDDUTY = "GuardDutyManaged"
-# What the fates in cluster.yaml are about: field of `destroy` → kind.
-DATA = {"volume": "file system", "bucket": "bucket", "images": "image repository", "key": "key"}
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ class Thing:
 def everything(aws: Aws, spec: ClusterSpec, owner: Owner) -> list[Thing]:
     found = [thing for look in LOOKS for thing in look(aws, spec, owner)]
     return found + list(_others(aws, spec))
-
-
-def data(aws: Aws, spec: ClusterSpec, owner: Owner) -> list[Thing]:
-    """What may have outlived a cluster of this name: the owner's own and what earlier ones kept."""
-    return [thing for look in (volumes, buckets, repositories, keys) for thing in look(aws, spec, owner)]
 
 
 def _missing(ask: Callable[[], dict[str, Any]], *codes: str) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from umiak.cluster import inventory, ownership, stacks
+from umiak.cluster import fates, ownership, stacks
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks.account import caller
 from umiak.cluster.inventory import Thing
@@ -30,7 +30,7 @@ def look(aws: Aws, spec: ClusterSpec) -> Kept | None:
     """None when there is nothing to offer: a cluster exists, cluster.yaml names what to use, or nothing was kept."""
     if spec.existing != Existing() or stacks.find(aws, spec.name):
         return None
-    things = inventory.data(aws, spec, ownership.find(aws, spec))
+    things = fates.data(aws, spec, ownership.find(aws, spec))
     return choose(things) if things else None
 
 

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from umiak.cluster.cost import Line
-from umiak.cluster.destroy import Remains
 from umiak.cluster.difference import Change
+from umiak.cluster.fates import Remains
 from umiak.cluster.reuse import Kept
+from umiak.cluster.stacks import Stack
 from umiak.cluster.status import Status
 from umiak.spec.cluster import ClusterSpec
 
@@ -103,6 +104,15 @@ def status(found: Status) -> str:
         rows.append(("costs", found.per_hour))
     head = f"cluster {found.name} in {found.region}"
     return "\n".join([head, *(f"  {title:<14} {text}" for title, text in rows)])
+
+
+def announcement(spec: ClusterSpec, stack: Stack | None, there: Remains) -> str:
+    """What `destroy` is about to do."""
+    lines = [f"cluster {spec.name} in {spec.region}: stack {stack.status if stack else 'gone already'}"]
+    lines += [f"  will be removed: {thing}" for thing in there.left if thing.billed]
+    lines += [f"  will be kept:    {thing}" for thing in there.kept]
+    lines += [f"  not touched:     {thing}, kept by an earlier {spec.name}" for thing in there.earlier]
+    return "\n".join(lines)
 
 
 def remains(spec: ClusterSpec, found: Remains) -> str:

@@ -14,7 +14,8 @@ import yaml
 
 from umiak.cluster import states, waiting
 from umiak.cluster.aws import Aws, AwsError, DeniedError
-from umiak.errors import RetryError, UmiakError
+from umiak.errors import InputError, RetryError, UmiakError
+from umiak.spec.cluster import ClusterSpec
 
 # Our change sets have this name, by which a stack that is only a plan is known as ours.
 CHANGE_SET = "umiak"
@@ -93,6 +94,14 @@ def _is_ours(aws: Aws, name: str, status: str) -> bool:
     metadata = json.loads(summary.get("Metadata") or "{}")
     mine: bool = metadata.get("Umiak", {}).get("Cluster") == name
     return mine
+
+
+def refuse_foreign(spec: ClusterSpec, stack: Stack | None) -> None:
+    if stack and not stack.ours:
+        raise InputError(
+            f"a stack named {spec.name} exists in {spec.region} ({stack.status}) and is not an umiak cluster; "
+            "it is not touched: choose another name"
+        )
 
 
 def template(aws: Aws, stack: Stack) -> dict[str, Any]:

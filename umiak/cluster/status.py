@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from umiak.cluster import cost, destroy, running, stacks, states
+from umiak.cluster import cost, running, stacks, states
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.prices import PriceBook
 from umiak.spec.cluster import ClusterSpec
@@ -56,7 +56,7 @@ class Status:
 
 def look(aws: Aws, spec: ClusterSpec, book: PriceBook) -> Status:
     stack = stacks.find(aws, spec.name)
-    destroy.refuse_foreign(spec, stack)
+    stacks.refuse_foreign(spec, stack)
     if stack is None:
         return Status(spec.name, spec.region)
     described = {} if stack.status == "REVIEW_IN_PROGRESS" else stacks.resources(aws, stack.id)

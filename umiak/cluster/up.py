@@ -71,7 +71,7 @@ class Up:
         agreed = False
         for _ in range(STEPS):
             stack = stacks.find(self.aws, self.spec.name)
-            destroy.refuse_foreign(self.spec, stack)
+            stacks.refuse_foreign(self.spec, stack)
             step = self._next(stack)
             if step is Step.COMPARE and stack:
                 if not self._bring_to_version(stack):
@@ -180,7 +180,7 @@ class Up:
 
     def _clean(self, stack: Stack | None) -> None:
         path = self.kubeconfig
-        work = destroy.Work(self.aws, self.spec, self.talk, destroy.kubeconfig_client(path, self.connect))
+        work = destroy.Work(self.aws, self.spec, self.talk, access.client_of(path, self.connect))
         destroy.clean(work)
         left = stacks.find(self.aws, self.spec.name)
         if left:
@@ -321,7 +321,7 @@ _ACTS: dict[Step, Callable[[Up, Stack | None], None]] = {
 def differences(aws: Aws, spec: ClusterSpec) -> list[Change] | None:
     """What `up` would change; None when there is no cluster. Creates nothing, not even a change set."""
     stack = stacks.find(aws, spec.name)
-    destroy.refuse_foreign(spec, stack)
+    stacks.refuse_foreign(spec, stack)
     if stack is None or stack.status == "REVIEW_IN_PROGRESS":
         return None
     deployed = stacks.template(aws, stack)

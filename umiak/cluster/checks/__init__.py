@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError, DeniedError
 from umiak.cluster.checks import account, existing, named, offline, permissions, placement, quotas, reach, reused
 from umiak.cluster.checks.finding import Context, Finding
@@ -43,8 +44,8 @@ def run(spec: ClusterSpec, aws: Aws | None, today: date) -> list[Finding]:
     findings += region
     if any(finding.level == "error" for finding in region):
         return findings
-    context = Context(spec, aws, caller, existing.stack(aws, spec.name), today)
-    findings += existing.zero_nodes(spec, exists=context.stack.ours)
+    context = Context(spec, aws, caller, stacks.find(aws, spec.name), today)
+    findings += existing.zero_nodes(spec, exists=context.exists)
     with ThreadPoolExecutor(max_workers=8) as pool:
         pending = [pool.submit(_asked, name, check, context) for name, check in ONLINE.items()]
         for future in pending:

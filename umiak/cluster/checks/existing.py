@@ -5,9 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 
-from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
-from umiak.cluster.checks.finding import Context, Finding, Stack
+from umiak.cluster.checks.finding import Context, Finding
 from umiak.cluster.template.roles import JOBS, role_name
 from umiak.cluster.template.storage import log_group_name
 from umiak.spec.cluster import TAG, ClusterSpec
@@ -20,12 +19,6 @@ _MENDED = {
     "ROLLBACK_FAILED": "its creation failed; `umiak cluster up` removes what is left and begins again",
     "DELETE_FAILED": "its removal is not finished; `umiak cluster destroy` goes on with it",
 }
-
-
-def stack(aws: Aws, name: str) -> Stack:
-    """The stack of that name. Ours is known by the metadata in its template, so it may have been deployed by anyone."""
-    found = stacks.find(aws, name)
-    return Stack(found.status, found.ours) if found else Stack()
 
 
 def zero_nodes(spec: ClusterSpec, exists: bool | None) -> list[Finding]:
@@ -46,7 +39,9 @@ def zero_nodes(spec: ClusterSpec, exists: bool | None) -> list[Finding]:
 
 def name(context: Context) -> list[Finding]:
     spec, found = context.spec, context.stack
-    if found.status and not found.ours:
+    if found is None:
+        return _leftovers(context) or [Finding("info", "name", f"{spec.name} is free")]
+    if not found.ours:
         return [
             Finding(
                 "error",
@@ -57,13 +52,11 @@ def name(context: Context) -> list[Finding]:
         ]
     if found.status in _MENDED:
         return [Finding("warning", "name", f"the stack {spec.name} is ours and {found.status}", _MENDED[found.status])]
-    if found.status and found.status.endswith("_IN_PROGRESS"):
+    if found.status.endswith("_IN_PROGRESS"):
         return [
             Finding("warning", "name", f"the stack {spec.name} is changing ({found.status})", "wait until it is done")
         ]
-    if found.status:
-        return [Finding("info", "name", f"the cluster exists already ({found.status})")]
-    return _leftovers(context) or [Finding("info", "name", f"{spec.name} is free")]
+    return [Finding("info", "name", f"the cluster exists already ({found.status})")]
 
 
 def _leftovers(context: Context) -> list[Finding]:

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Literal
 
 from umiak.cluster.aws import Aws
+from umiak.cluster.stacks import Stack
 from umiak.spec.cluster import ClusterSpec
 
 # error: creation would fail or be refused; warning: it would work, but not as most want; info: good to know.
@@ -34,17 +35,15 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Stack:
-    """The stack of the cluster's name: its status, None when there is none, and whether it is ours."""
-
-    status: str | None = None
-    ours: bool = False
-
-
-@dataclass(frozen=True)
 class Context:
     spec: ClusterSpec
     aws: Aws
     caller: Caller
-    stack: Stack
+    # Of the cluster's name, whoever made it.
+    stack: Stack | None
     today: date
+
+    @property
+    def exists(self) -> bool:
+        """Whether the cluster itself does."""
+        return self.stack is not None and self.stack.ours

@@ -141,7 +141,7 @@ def kubernetes_version(context: Context) -> list[Finding]:
     known = {entry["clusterVersion"]: entry for entry in answer}
     standard = sorted(name for name, entry in known.items() if entry["versionStatus"] == "STANDARD_SUPPORT")
     advice = f"write one of {', '.join(standard)} for kubernetes.version"
-    exists = context.stack.ours and context.stack.status is not None
+    exists = context.exists
     level: Level = "warning" if exists else "error"
     if version not in known:
         return [Finding(level, "kubernetes", f"EKS does not offer {version}", advice)]

@@ -31,7 +31,7 @@ class Quota:
 
 
 def check(context: Context) -> list[Finding]:
-    if context.stack.ours:
+    if context.exists:
         return [Finding("info", "quotas", "not checked: the cluster exists and its parts are counted already")]
     found = []
     for quota in wanted(context.spec, _vcpus(context)):

@@ -42,7 +42,7 @@ def _volume(context: Context) -> Iterator[Finding]:
     else:
         yield from _key(context, "volume", f"file system {name}", volume.get("KmsKeyId"))
     mounts = context.aws.call("efs", "DescribeMountTargets", FileSystemId=name)["MountTargets"]
-    if mounts and context.stack.status is None:
+    if mounts and context.stack is None:
         yield Finding(
             "error",
             CHECK,
