@@ -9,11 +9,14 @@ import pytest
 
 from tests import kube_objects as make
 from umiak.cli import job_text as display
+from umiak.contract import reasons
 from umiak.contract.lines import Told
 from umiak.jobs import capacity, pods, status
 from umiak.jobs.diagnosis import Facts, Problem, problems
 from umiak.kube.nodes import node as read_node
 from umiak.messages.events import Checkpoint, Phase, Round, Snapshot
+from umiak.messages.failure import Failure
+from umiak.pod.report import PodEnd, termination
 
 NOW = datetime(2026, 11, 16, 9, 20, tzinfo=UTC)
 
@@ -46,6 +49,16 @@ def test_a_process_killed_for_memory_inside_a_pod_that_lives_on_to_say_so() -> N
     cause = "the trainer of worker 1 was killed because it needed more memory than the container may use"
     (problem,) = found(make.failed(1, 1, message=make.report(cause, 1)))
     assert (problem.what, problem.fix[:28]) == (cause, "raise memory in job.yaml, or")
+
+
+def test_advice_follows_from_the_reason_that_the_pod_gave_and_not_from_its_words() -> None:
+    failure = Failure(1, "trainer", -9, "gone", 7, kind=reasons.OUT_OF_MEMORY)
+    own, other = (termination(PodEnd(1, "in other words", failure), worker).encode().decode() for worker in (1, 0))
+    cause, consequence = found(make.failed(0, 1, message=other), make.failed(1, 1, message=own))
+    assert (cause.worker, cause.reason, cause.fix[:24]) == (1, "OutOfMemory", "raise memory in job.yaml")
+    assert (consequence.because_of, consequence.fix) == (1, "")
+    (told,) = (each for each in found(make.failed(0, 1, message=other)) if each.because_of is None)
+    assert (told.worker, told.fix) == (1, cause.fix), "also where only the other pod is left to tell"
 
 
 def test_a_config_error_comes_with_its_last_lines() -> None:
