@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,27 @@ def test_every_workload_has_a_limit_and_all_its_systems_exist() -> None:
         assert names[0] == "limit"
         for module, function in (place(workload, name) for name in names):
             assert callable(getattr(importlib.import_module(f"umiak.bench.{module}"), function))
+
+
+def test_a_wheel_measures_umiak_against_its_limit_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+    assert "umiak/bench/main.py" in names and not [name for name in names if name.startswith("umiak/bench/peers")]
+    monkeypatch.setattr("umiak.bench.systems.importlib.util.find_spec", lambda name: None)
+    assert systems("ctr", paddle=True) == ["limit", "umiak", "umiak-tls", "umiak-async"]
+    monkeypatch.setattr(driver, "measure", lambda workload, *_, **__: Measured(workload, {"limit": runs(1)}))
+    assert cli(["bench", "ctr", "--paddle"]) == 0
+    assert "come with umiak's source tree, not with the wheel" in capsys.readouterr().err
+
+
+def test_a_baseline_is_one_more_system_of_a_training() -> None:
+    assert systems("ctr", paddle=False, baseline=True)[-1] == "baseline"
+    assert "baseline" not in systems("wire-trips", paddle=False, baseline=True)
 
 
 def test_paddle_is_measured_only_when_asked_for() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from umiak.bench import arguments as bench
+from umiak.cli import certs, export, show
 from umiak.errors import InputError
-from umiak.spec.flags import DEFAULTS, help_text, parse
+from umiak.spec.flags import DEFAULTS, Own, build, help_own, help_text, parse, parse_own
 from umiak.spec.ignored import IGNORED
 from umiak.spec.settings import FLAGS, Settings
 
@@ -167,13 +170,7 @@ def test_test_and_predict_take_a_snapshot_or_a_config() -> None:
         ("train", ["a.py", "b.py"], "takes one CONFIG, and was given 'b.py' after it"),
         ("train", ["a.py", "--config=b.py"], "'a.py' and --config say the same thing"),
         ("pserver", ["a.py"], "takes flags only"),
-        (
-            "pserver",
-            ["--workers=3"],
-            "--workers is a flag of umiak train and umiak certs and umiak show, not of umiak pserver",
-        ),
-        ("certs", ["--num_passes=3"], "--num_passes is a flag of"),
-        ("certs", ["--rdma_tcp=tcp"], "unknown flag --rdma_tcp"),
+        ("pserver", ["--workers=3"], "--workers is a flag of umiak train, not of umiak pserver"),
     ],
 )
 def test_bad_flags_name_the_flag_and_what_to_write(verb: str, argv: list[str], message: str) -> None:
@@ -185,7 +182,52 @@ def test_bad_flags_name_the_flag_and_what_to_write(verb: str, argv: list[str], m
 
 def test_the_nearest_name_is_one_this_verb_knows() -> None:
     with pytest.raises(InputError, match="did you mean --output"):
-        parse("export", ["--outptu=x"])
+        parse_own("export", ["--outptu=x"], export.ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("own", "argv", "message"),
+    [
+        (certs.ARGUMENTS, ["--num_passes=3"], "unknown flag --num_passes"),
+        (certs.ARGUMENTS, ["--rdma_tcp=tcp"], "unknown flag --rdma_tcp"),
+        (certs.ARGUMENTS, ["a", "b"], "takes one DIR, and was given 'b' after it"),
+        (certs.ARGUMENTS, ["a", "--workers=0"], "--workers=0 is too small"),
+        (show.ARGUMENTS, ["--rounds=3"], "unknown flag --rounds"),
+        (bench.ARGUMENTS, ["crt"], "WORKLOAD='crt' is unknown; write one of recommendation"),
+    ],
+)
+def test_a_verb_with_arguments_of_its_own_reads_them_by_the_same_rules(
+    own: Own[Any], argv: list[str], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_own("verb", argv, own)
+    assert message in str(caught.value)
+
+
+def test_arguments_of_one_verb_are_no_settings_of_a_training() -> None:
+    assert not {"workload", "rounds", "plot", "rows", "network_us", "paddle"} & set(FLAGS)
+    assert parse_own("show", ["a.py", "--workers=2", "--local"], show.ARGUMENTS).local
+    assert parse_own("export", ["--init-model-path=x"], export.ARGUMENTS).snapshot == Path("x")
+
+
+def test_a_python_caller_gives_values_where_a_command_line_has_text() -> None:
+    given = {"workers": 2, "out": Path("o"), "seed": "7", "pservers": ["a", "b"], "resume": True, "port": 7164}
+    from_text = parse("trainer", ["--out=o", "--seed=7", "--pservers=a,b", "--resume", "--port=7164"])
+    assert build("trainer", {name: given[name] for name in given if name != "workers"}) == from_text
+    assert build("train", {"workers": 2, "checkpoint_minutes": 3}).checkpoint_minutes == 3
+    for name, value, message in (
+        ("workers", "two", "--workers='two' is not a whole number"),
+        ("workers", 2.5, "--workers=2.5 is not a whole number"),
+        ("workers", True, "--workers=True is not a whole number"),
+        ("workers", 0, "--workers=0 is too small; write at least 1"),
+        ("mode", "fast", "--mode='fast' is unknown"),
+        ("pases", 3, "unknown flag --pases, did you mean --passes?"),
+        ("rounds", 3, "unknown flag --rounds"),
+    ):
+        with pytest.raises(InputError) as caught:
+            build("train", {name: value})
+        assert message in str(caught.value)
+    assert build("train", {"rdma_tcp": "tcp"}).warnings
 
 
 def test_every_setting_is_a_flag_and_every_flag_a_setting() -> None:
@@ -201,4 +243,4 @@ def test_help_shows_a_verbs_own_flags_only() -> None:
     assert "--trainer-id" not in text
     assert all(len(line) <= 120 for line in text.splitlines())
     assert "--rdma_tcp" in text
-    assert "--rdma_tcp" not in help_text("certs")
+    assert "--rdma_tcp" not in help_own("certs", certs.ARGUMENTS)

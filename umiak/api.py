@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.messages.events import Done, Event, Failed, Notice, decode_lines, encode
 from umiak.spec.config import Config
-from umiak.spec.flags import parse
+from umiak.spec.flags import build
 from umiak.spec.settings import Settings
 
 if TYPE_CHECKING:
@@ -160,16 +160,12 @@ def join(
 
 
 def _settings(verb: str, values: Mapping[str, Any], config_args: Mapping[str, str] | None) -> Settings:
-    """Keyword arguments, read as the flags they stand for."""
+    """Keyword arguments, held to what the flags of the same names are held to."""
     with _speaking_python():
-        settings = parse(verb, [f"--{name}={_text(value)}" for name, value in values.items() if value is not None])
+        settings = build(verb, {name: value for name, value in values.items() if value is not None})
     for text in settings.warnings:
         warnings.warn(_in_python(text), stacklevel=3)
     return replace(settings, config_args={name: str(value) for name, value in (config_args or {}).items()})
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _loaded(config: Config | str | Path, settings: Settings) -> Loaded:

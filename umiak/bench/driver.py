@@ -32,7 +32,15 @@ class Measured:
     notes: list[str] = field(default_factory=list)
 
 
-def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, say: Say, workers: int = 3) -> Measured:
+def measure(
+    workload: str,
+    systems: Sequence[str],
+    rounds: int,
+    seconds: float,
+    say: Say,
+    workers: int = 3,
+    baseline: Path | None = None,
+) -> Measured:
     measured = Measured(workload, {system: [] for system in systems})
     with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch, Stage() as stage:
         data = Path(scratch)
@@ -44,7 +52,7 @@ def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, 
             for system in sorted(systems, key=lambda name: name == "umiak-tls"):
                 say(f"{workload} {system}: starting")
                 with _or_left_out(measured, system, say):
-                    actors[system] = stage.start(workload, system, workers, data)
+                    actors[system] = stage.start(workload, system, workers, data, baseline)
         slower: str | None = None
         for number in range(rounds):
             for system in [name for name in systems if name in measured.runs and name != slower]:
@@ -59,7 +67,7 @@ def measure(workload: str, systems: Sequence[str], rounds: int, seconds: float, 
 
 @contextlib.contextmanager
 def _or_left_out(measured: Measured, system: str, say: Say) -> Iterator[None]:
-    """Go on without a system that fails, if it is one of those that may be missing."""
+    """Continue without a system that fails, if it is one of those that may be missing."""
     try:
         yield
     except Failed as error:

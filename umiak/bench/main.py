@@ -8,55 +8,64 @@ import sys
 from dataclasses import asdict
 
 from umiak.bench import driver, report, scale
-from umiak.bench.systems import GROUPS, systems
+from umiak.bench.arguments import Arguments
+from umiak.bench.systems import GROUPS, has_peers, systems
 from umiak.bench.workloads import WORKLOADS
 from umiak.errors import UmiakError
-from umiak.spec.settings import Settings
+
+NO_PEERS = (
+    "the systems that umiak is compared with (torch, DistributedDataParallel, Paddle) come with umiak's source tree, not with "
+    "the wheel: this measures umiak against its limit"
+)
 
 
-def bench(settings: Settings) -> int:
-    if settings.paddle:
-        from umiak.bench import paddle
+def bench(arguments: Arguments) -> int:
+    if not has_peers():
+        say(NO_PEERS)
+    if arguments.paddle and has_peers():
+        from umiak.bench.peers import paddle
 
         say("installing Paddle if it is not there yet (600 MB)")
         paddle.install()
-    if settings.workload == "scale":
-        return _scale(settings)
-    if settings.workload == "capacity":
-        return _capacity(settings)
+    if arguments.workload == "scale":
+        return _scale(arguments)
+    if arguments.workload == "capacity":
+        return _capacity(arguments)
     figures: list[report.Figure] = []
     notes: list[str] = []
-    for workload in GROUPS[settings.workload]:
-        wanted = systems(workload, settings.paddle)
-        measured = driver.measure(workload, wanted, settings.rounds, settings.seconds, say)
+    for workload in GROUPS[arguments.workload]:
+        wanted = systems(workload, arguments.paddle, arguments.baseline is not None)
+        measured = driver.measure(
+            workload, wanted, arguments.rounds, arguments.seconds, say, baseline=arguments.baseline
+        )
         figures += report.figures(measured)
         notes += [f"{workload}: {note}" for note in measured.notes]
-        _write(settings, [figure.to_json() for figure in figures])
+        _write(arguments, [figure.to_json() for figure in figures])
     print("\n".join([report.table(figures), *notes]))
-    if settings.plot is not None:
+    if arguments.plot is not None:
         from umiak.bench.plot import draw
 
-        draw(figures, settings.plot)
-        print(settings.plot)
+        draw(figures, arguments.plot)
+        print(arguments.plot)
     return 0
 
 
-def _capacity(settings: Settings) -> int:
+def _capacity(arguments: Arguments) -> int:
     from umiak.bench import capacity
 
-    outcome = capacity.measure(settings.rows, settings.seconds, say)
+    outcome = capacity.measure(arguments.rows, arguments.seconds, say)
     print(capacity.report(outcome))
-    _write(settings, [capacity.to_json(outcome)])
+    _write(arguments, [capacity.to_json(outcome)])
     return 0
 
 
-def _scale(settings: Settings) -> int:
-    points = scale.measure(settings.rounds, settings.seconds, say)
+def _scale(arguments: Arguments) -> int:
+    points = scale.measure(arguments.rounds, arguments.seconds, say)
     costs = scale.fit([point for point in points if point.workers in scale.FITTED], os.cpu_count() or 1)
-    network = scale.Network(settings.network_gbit, settings.network_us)
+    network = scale.Network(arguments.network_gbit, arguments.network_us)
     sizes = {name: WORKLOADS[name].batch_size for name in scale.WORKLOADS}
     print(scale.report(points, costs, network, sizes))
-    _write(settings, [asdict(point) for point in points])
+    _write(arguments, [asdict(point) for point in points])
     wrong = [
         point for point, predicted in scale.check(points, costs) if abs(predicted / point.seconds - 1) > scale.TOLERANCE
     ]
@@ -73,6 +82,6 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _write(settings: Settings, values: list[dict[str, object]]) -> None:
-    if settings.json is not None:
-        settings.json.write_text(json.dumps(values, indent=1) + "\n")
+def _write(arguments: Arguments, values: list[dict[str, object]]) -> None:
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(values, indent=1) + "\n")

@@ -8,9 +8,11 @@ from statistics import median
 from typing import Any
 
 from umiak.bench.driver import Measured
-from umiak.bench.systems import SYNC_PADDLES
+from umiak.bench.systems import BASELINE, SYNC_PADDLES
 
 NOISY = 0.05
+BASELINE_COLUMN = 7
+"""Shown only where a baseline was measured."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Figure:
     of_paddle_best: float | None
     others: float
     runs: int
+    of_baseline: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +45,7 @@ class Figure:
             "high": self.high,
             "others": self.others,
             "runs": self.runs,
+            "of_baseline": self.of_baseline,
         }
 
 
@@ -66,6 +70,7 @@ def figures(measured: Measured) -> list[Figure]:
             of_paddle_best=ratio(values, rates[best]) if best else None,
             others=median(run["others"] for run in measured.runs[system]),
             runs=len(values),
+            of_baseline=ratio(values, rates.get(BASELINE)),
         )
         for system, values in rates.items()
     ]
@@ -79,9 +84,11 @@ def ratio(values: Sequence[float], others: Sequence[float] | None) -> float | No
 
 def table(all_figures: Sequence[Figure]) -> str:
     """The figures for people."""
-    head = ("workload", "system", "median", "", "low … high", "of limit", "of paddle", "others", "runs")
+    head = ("workload", "system", "median", "", "low … high", "of limit", "of paddle", "of baseline", "others", "runs")
     lines = [head, *map(_cells, all_figures)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    if all(figure.of_baseline is None for figure in all_figures):
+        lines = [line[:BASELINE_COLUMN] + line[BASELINE_COLUMN + 1 :] for line in lines]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     left = {0, 1, 3}
     text = [
         "  ".join(
@@ -108,10 +115,11 @@ def _cells(figure: Figure) -> tuple[str, ...]:
         f"{figure.low:,.0f} … {figure.high:,.0f}",
         _share(figure.of_limit),
         _share(figure.of_paddle),
+        _share(figure.of_baseline, 3),
         f"{figure.others:.0%}",
         str(figure.runs),
     )
 
 
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+def _share(value: float | None, digits: int = 2) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

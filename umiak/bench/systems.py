@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 TRAINED = ("recommendation", "ctr", "quick_start")
 V1_TRAINED = ("v1-lr", "v1-cnn", "v1-recommendation")
 GROUPS = {
@@ -19,12 +21,12 @@ _TRAINING = {
     "umiak": ("ours", "umiak"),
     "umiak-tls": ("ours", "umiak_tls"),
     "umiak-async": ("ours", "umiak_async"),
-    "torch-ddp": ("peers", "ddp"),
-    "torch": ("peers", "single"),
-    "paddle": ("paddle", "sync"),
-    "paddle-as-shipped": ("paddle", "as_shipped"),
-    "paddle-async": ("paddle", "asynchronous"),
-    "paddle-dataset": ("paddle", "dataset"),
+    "torch-ddp": ("peers.plain_torch", "ddp"),
+    "torch": ("peers.plain_torch", "single"),
+    "paddle": ("peers.paddle", "sync"),
+    "paddle-as-shipped": ("peers.paddle", "as_shipped"),
+    "paddle-async": ("peers.paddle", "asynchronous"),
+    "paddle-dataset": ("peers.paddle", "dataset"),
 }
 _TABLE = {"limit": ("table", "limit"), "umiak": ("table", "umiak")}
 _WIRE = {
@@ -55,8 +57,20 @@ SYNC_PADDLES = ("paddle", "paddle-as-shipped")
 """The same, with and without MKL_DEBUG_CPU_TYPE=5: the faster of the two is what others are compared with."""
 
 
-def systems(workload: str, paddle: bool) -> list[str]:
-    return [name for name in _OF[workload] if paddle or not name.startswith("paddle")]
+BASELINE = "baseline"
+"""umiak of another checkout."""
+
+
+def systems(workload: str, paddle: bool, baseline: bool = False) -> list[str]:
+    """What is measured here: Paddle and a baseline if asked for, others that umiak is compared with where they are installed."""
+    found = [name for name in _OF[workload] if paddle or not name.startswith("paddle")]
+    if not has_peers():
+        found = [name for name in found if not place(workload, name)[0].startswith("peers.")]
+    return [*found, BASELINE] if baseline and workload in TRAINED else found
+
+
+def has_peers() -> bool:
+    return importlib.util.find_spec("umiak.bench.peers") is not None
 
 
 def place(workload: str, system: str) -> tuple[str, str]:
@@ -70,5 +84,5 @@ def trainers(system: str, workers: int) -> int:
 
 
 def may_be_missing(system: str) -> bool:
-    """Whether the bench goes on without it, with a note, where it does not run."""
+    """Whether the bench continues without it, with a note, where it does not run."""
     return system.startswith("paddle") or system == "umiak-async"

@@ -56,13 +56,13 @@ class Stage:
         self._guard.kill()
         self._guard.communicate()
 
-    def start(self, workload: str, system: str, workers: int, data: Path) -> Actor:
+    def start(self, workload: str, system: str, workers: int, data: Path, baseline: Path | None = None) -> Actor:
         """Start a system, wait until it is in its steady state and hold it."""
         if (left := available_gb()) < LEAST_GB:
             raise Failed(
                 f"{left:.1f} GB of memory are left, and all systems of a workload are in it at once: free some"
             )
-        actor = Actor(workload, system, workers, data)
+        actor = Actor(workload, system, workers, data, baseline)
         self._actors.append(actor)
         assert self._guard.stdin is not None
         self._guard.stdin.write(f"{actor.pid}\n")
@@ -74,20 +74,26 @@ class Stage:
 class Actor:
     """One system on one workload, in processes of its own."""
 
-    def __init__(self, workload: str, system: str, workers: int, data: Path) -> None:
+    def __init__(self, workload: str, system: str, workers: int, data: Path, baseline: Path | None = None) -> None:
+        """`baseline` is the checkout that the system of that name runs."""
         from umiak.bench.meter import Reading
-        from umiak.bench.systems import trainers
+        from umiak.bench.systems import BASELINE, trainers
         from umiak.bench.workloads import WORKLOADS
 
         self._size = WORKLOADS[workload].batch_size
         self._directory = Path(tempfile.mkdtemp(prefix="run-", dir=data))
         self._readings = [Reading(self._directory, number) for number in range(trainers(system, workers))]
-        request = {"workload": workload, "system": system, "seconds": 0.0, "workers": workers}
+        tree = baseline if system == BASELINE else None
+        request = {"workload": workload, "system": "umiak" if tree else system, "seconds": 0.0, "workers": workers}
         request |= {"data": str(data), "directory": str(self._directory)}
         self._said = self._directory / "said"
         with self._said.open("wb") as said:
-            command = [sys.executable, "-m", "umiak.bench.once", json.dumps(request)]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            python = str(tree / ".venv" / "bin" / "python") if tree else sys.executable
+            command = [python, "-m", "umiak.bench.once", json.dumps(request)]
+            environment = {**os.environ, "PYTHONPATH": str(tree)} if tree else None
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment, cwd=tree
+            )
         self.pid = self._process.pid
 
     def wait(self) -> None:

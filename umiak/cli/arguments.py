@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from umiak.errors import InputError
-from umiak.spec.flags import Settings, called, help_text, parse
+from umiak.spec.flags import Own, Settings, called, help_own, help_text, parse, parse_own
+
+S = TypeVar("S")
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,6 +29,14 @@ def settings(verb: str, argv: list[str], about: str) -> Settings:
     for warning in read.warnings:
         print(f"{called(verb).split()[0]}: warning: {warning}", file=sys.stderr)
     return read
+
+
+def own(verb: str, argv: list[str], arguments: Own[S], about: str) -> S:
+    """The same for a verb that shares its arguments with no other."""
+    if "--help" in argv or "-h" in argv:
+        print(f"{help_own(verb, arguments)}\n\n{about}", flush=True)
+        raise SystemExit(0)
+    return parse_own(verb, argv, arguments)
 
 
 def required(value: Path | None, verb: str, what: str) -> Path:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from umiak.cli.arguments import required, settings
+from dataclasses import dataclass
+from pathlib import Path
+
+from umiak.cli.arguments import own, required
+from umiak.spec.flags import Own
+from umiak.spec.settings import Flag
 
 ABOUT = "Writes safetensors: dense parameters by name, tables as ids and rows."
 
 
+@dataclass(frozen=True)
+class Arguments:
+    snapshot: Path | None = None
+    output: Path | None = None
+    overwrite: bool = False
+
+
+ARGUMENTS = Own(
+    Arguments,
+    {
+        "snapshot": Flag("a snapshot directory to load", aliases=("init_model_path",)),
+        "output": Flag("the file to write"),
+        "overwrite": Flag("replace what is there"),
+    },
+    positional="snapshot",
+    metavar="SNAPSHOT",
+)
+
+
 def run(argv: list[str]) -> int:
-    read = settings("export", argv, ABOUT)
-    snapshot = required(read.init_model_path, "export", "a SNAPSHOT")
+    read = own("export", argv, ARGUMENTS, ABOUT)
+    snapshot = required(read.snapshot, "export", "a SNAPSHOT")
     output = required(read.output, "export", "--output FILE")
 
     from umiak.evaluation import export

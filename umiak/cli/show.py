@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umiak.cli.arguments import required, settings
-from umiak.spec.settings import Settings
+from umiak.cli.arguments import own, required
+from umiak.spec.flags import Own
+from umiak.spec.settings import FLAGS, Flag, Settings
 
 if TYPE_CHECKING:
     from umiak.show.outline import Outline
@@ -15,8 +17,39 @@ ABOUT = """Reads native and v1 configs; trains nothing and needs no data beyond 
 --workers, --servers and the ports say which job's services are meant; --output names the picture."""
 
 
+@dataclass(frozen=True)
+class Arguments:
+    config: Path | None = None
+    config_args: dict[str, str] = field(default_factory=dict)
+    paddle_version: str = ""
+    workers: int = 3
+    servers: int | None = None
+    local: bool = False
+    ports_num: int = 1
+    ports_num_for_sparse: int = 0
+    output: Path | None = None
+
+
+_SHARED = (
+    "config",
+    "config_args",
+    "paddle_version",
+    "workers",
+    "servers",
+    "local",
+    "ports_num",
+    "ports_num_for_sparse",
+)
+ARGUMENTS = Own(
+    Arguments,
+    {**{name: FLAGS[name]._replace(verbs=()) for name in _SHARED}, "output": Flag("the picture to write")},
+    positional="config",
+    metavar="CONFIG",
+)
+
+
 def run(argv: list[str]) -> int:
-    read = settings("show", argv, ABOUT)
+    read = own("show", argv, ARGUMENTS, ABOUT)
     config = required(read.config, "show", "a CONFIG")
     outline = _outline(config, read)
 
@@ -30,7 +63,7 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _outline(config: Path, read: Settings) -> Outline:
+def _outline(config: Path, read: Arguments) -> Outline:
     from umiak.paddle_v1.dialect import is_v1
     from umiak.paddle_v1.formats import outline as layers
     from umiak.paddle_v1.language import reading
@@ -52,5 +85,15 @@ def _outline(config: Path, read: Settings) -> Outline:
         model = build(load(config, read.config_args).config, choose_device(use_gpu=False))
         parts = modules.parts(model)
     variables = modules.variables(model)
-    held = () if read.local else modules.held(variables, read)
+    held = () if read.local else modules.held(variables, _job(read))
     return Outline(config.name, parts, variables, held, notes, flows=v1)
+
+
+def _job(read: Arguments) -> Settings:
+    """The job whose services are meant."""
+    return Settings(
+        workers=read.workers,
+        servers=read.servers,
+        ports_num=read.ports_num,
+        ports_num_for_sparse=read.ports_num_for_sparse,
+    )

@@ -6,23 +6,21 @@ one wins. What the flags are is umiak/spec/settings.py; what they do is for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from umiak.errors import InputError
 from umiak.spec.ignored import IGNORED
 from umiak.spec.settings import FLAGS, Flag, Settings
 
-__all__ = ["Settings", "help_text", "parse"]
+__all__ = ["Own", "Settings", "build", "help_own", "help_text", "parse", "parse_own"]
 
+S = TypeVar("S")
 POSITIONAL = {
-    "certs": "tls",
-    "export": "init_model_path",
     "pserver": None,
-    "bench": "workload",
     "paddle train": None,
     "paddle pserver": None,
     "paddle merge_model": None,
@@ -59,10 +57,28 @@ class _Known:
     default: Any = None
 
 
-def _known() -> dict[str, _Known]:
-    known = {name: _Known(name, ignored.type, None) for name, ignored in IGNORED.items()}
-    for f in fields(Settings):
-        if flag := FLAGS.get(f.name):
+@dataclass(frozen=True)
+class Own(Generic[S]):
+    """The arguments of a verb that shares them with no other: a dataclass, its flags, and the one word without dashes."""
+
+    cls: type[S]
+    flags: Mapping[str, Flag]
+    positional: str
+    metavar: str
+
+
+class _Read(NamedTuple):
+    """What a command line says: values by name, warnings, words without dashes."""
+
+    values: dict[str, Any]
+    warnings: dict[str, str]
+    positionals: list[str]
+
+
+def _known(cls: type[Any] = Settings, flags: Mapping[str, Flag] = FLAGS) -> dict[str, _Known]:
+    known = {name: _Known(name, ignored.type, None) for name, ignored in IGNORED.items()} if cls is Settings else {}
+    for f in fields(cls):
+        if flag := flags.get(f.name):
             known |= dict.fromkeys((f.name, *flag.aliases), _Known(f.name, str(f.type), flag, f.default))
     return known
 
@@ -73,7 +89,34 @@ def parse(verb: str, argv: list[str]) -> Settings:
     What is ignored ends up in `.warnings`.
     """
     known = _known()
-    values: dict[str, Any] = dict(DEFAULTS.get(verb, {}))
+    read = _read(verb, argv, known)
+    _place(verb, read, POSITIONAL.get(verb, "config"), _metavar(verb), known)
+    values = {**DEFAULTS.get(verb, {}), **read.values}
+    return replace(Settings(), **values, warnings=tuple(read.warnings.values()))
+
+
+def parse_own(verb: str, argv: list[str], own: Own[S]) -> S:
+    """The same for a verb with arguments of its own."""
+    known = _known(own.cls, own.flags)
+    read = _read(verb, argv, known)
+    _place(verb, read, own.positional, own.metavar, known)
+    return own.cls(**read.values)
+
+
+def build(verb: str, given: Mapping[str, Any]) -> Settings:
+    """Settings from what a Python caller gives by name, held to what flags are held to. A text is read as a flag's is."""
+    known = _known()
+    values: dict[str, Any] = {}
+    warnings: dict[str, str] = {}
+    for written, value in given.items():
+        entry, _ = _find(verb, f"--{written}", written, known)
+        typed = _value(f"--{written}", value, entry) if isinstance(value, str) else _typed(f"--{written}", value, entry)
+        _take(verb, entry, typed, f"--{written}", values, warnings)
+    return replace(Settings(), **{**DEFAULTS.get(verb, {}), **values}, warnings=tuple(warnings.values()))
+
+
+def _read(verb: str, argv: list[str], known: dict[str, _Known]) -> _Read:
+    values: dict[str, Any] = {}
     warnings: dict[str, str] = {}
     positionals: list[str] = []
     rest = list(argv)
@@ -96,24 +139,27 @@ def parse(verb: str, argv: list[str]) -> Settings:
             if not rest:
                 raise InputError(f"{written} needs a value; write {written}={_example(entry)}")
             text = rest.pop(0)
-        value = _value(written, text, entry)
-        if entry.flag is None:
-            if reason := IGNORED[entry.name].reason:
-                warnings[entry.name] = f"--{entry.name} has no effect: {reason}"
-        elif not _acts(entry.flag, verb):
-            only = f"; it acts in {entry.flag.verbs[0]}" if entry.flag.verbs[0].startswith("paddle ") else ""
-            warnings[entry.name] = f"--{entry.name} has no effect in {called(verb)}{only}"
-        else:
-            values[entry.name] = value
-        if entry.name == "job" and value not in JOBS and not verb.startswith("paddle "):
-            raise InputError(f"--job={value} is for paddle train; {called(verb)} takes {' and '.join(JOBS)}")
-        if verb == "train" and (entry.name == "pservers" or (entry.name == "local" and value is False)):
-            raise InputError(
-                f"{word}: umiak train starts servers of its own on this machine; one trainer that joins the servers of "
-                "--pservers is `paddle train` or `umiak trainer`"
-            )
-    _place(verb, positionals, values, known)
-    return replace(Settings(), **values, warnings=tuple(warnings.values()))
+        _take(verb, entry, _value(written, text, entry), word, values, warnings)
+    return _Read(values, warnings, positionals)
+
+
+def _take(verb: str, entry: _Known, value: Any, word: str, values: dict[str, Any], warnings: dict[str, str]) -> None:
+    """Keep a value, or say why it has no effect."""
+    if entry.flag is None:
+        if reason := IGNORED[entry.name].reason:
+            warnings[entry.name] = f"--{entry.name} has no effect: {reason}"
+    elif not _acts(entry.flag, verb):
+        only = f"; it acts in {entry.flag.verbs[0]}" if entry.flag.verbs[0].startswith("paddle ") else ""
+        warnings[entry.name] = f"--{entry.name} has no effect in {called(verb)}{only}"
+    else:
+        values[entry.name] = value
+    if entry.name == "job" and value not in JOBS and not verb.startswith("paddle "):
+        raise InputError(f"--job={value} is for paddle train; {called(verb)} takes {' and '.join(JOBS)}")
+    if verb == "train" and (entry.name == "pservers" or (entry.name == "local" and value is False)):
+        raise InputError(
+            f"{word}: umiak train starts servers of its own on this machine; one trainer that joins the servers of "
+            "--pservers is `paddle train` or `umiak trainer`"
+        )
 
 
 def called(verb: str) -> str:
@@ -122,7 +168,7 @@ def called(verb: str) -> str:
 
 
 def _acts(flag: Flag, verb: str) -> bool:
-    return verb in flag.verbs or (flag.v1 and ROLE_OF.get(verb) in flag.verbs)
+    return not flag.verbs or verb in flag.verbs or (flag.v1 and ROLE_OF.get(verb) in flag.verbs)
 
 
 def _find(verb: str, written: str, name: str, known: dict[str, _Known]) -> tuple[_Known, bool]:
@@ -147,20 +193,20 @@ def _nearest(verb: str, name: str, known: dict[str, _Known]) -> str:
     return f", did you mean --{close[0]}?" if close else ""
 
 
-def _place(verb: str, positionals: list[str], values: dict[str, Any], known: dict[str, _Known]) -> None:
+def _place(verb: str, read: _Read, name: str | None, metavar: str, known: dict[str, _Known]) -> None:
     """Give the one word without dashes its name. `test` and `predict` take a snapshot or a config (.py)."""
+    positionals, values = read.positionals, read.values
     if not positionals:
         return
-    name = POSITIONAL.get(verb, "config")
     if name is None:
         raise InputError(f"{called(verb)} takes flags only, and was given {positionals[0]!r}")
     if len(positionals) > 1:
-        raise InputError(f"umiak {verb} takes one {_metavar(verb)}, and was given {positionals[1]!r} after it")
+        raise InputError(f"umiak {verb} takes one {metavar}, and was given {positionals[1]!r} after it")
     if verb in ("test", "predict") and not positionals[0].endswith(".py"):
         name = "init_model_path"
     if values.get(name) is not None:
         raise InputError(f"{positionals[0]!r} and --{name} say the same thing; give one of them")
-    values[name] = _value(_metavar(verb), positionals[0], known[name])
+    values[name] = _value(metavar, positionals[0], known[name])
 
 
 def _value(written: str, text: str, entry: _Known) -> Any:
@@ -169,6 +215,23 @@ def _value(written: str, text: str, entry: _Known) -> Any:
         value = read(text)
     except ValueError:
         raise InputError(f"{written}={text!r} is not {kind}; write {written}={_example(entry)}") from None
+    return _bounded(written, text, value, entry)
+
+
+def _typed(written: str, value: Any, entry: _Known) -> Any:
+    """A value that is no text, as it is where it has the type of its flag."""
+    kinds, kind = _TYPES[entry.type], _READERS[entry.type][1]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and entry.type != "bool"):
+        raise InputError(f"{written}={value!r} is not {kind}; write {written}={_example(entry)}")
+    if isinstance(value, list | tuple):
+        value = tuple(map(str, value))
+    elif isinstance(value, dict):
+        value = {str(name): str(each) for name, each in value.items()}
+    return _bounded(written, value, value, entry)
+
+
+def _bounded(written: str, text: Any, value: Any, entry: _Known) -> Any:
+    """A value that is one of the choices and within the bounds of its flag."""
     flag = entry.flag
     if flag and flag.choices and value not in flag.choices:
         raise InputError(f"{written}={text!r} is unknown; write one of {', '.join(flag.choices)}")
@@ -231,6 +294,20 @@ _READERS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 }
 
 
+# By type: what a Python caller may give.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "int | None": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "Path": (Path,),
+    "Path | None": (Path,),
+    "tuple[str, ...]": (list, tuple),
+    "dict[str, str]": (dict,),
+}
+
+
 def _example(entry: _Known) -> str:
     return entry.flag.choices[0] if entry.flag and entry.flag.choices else _READERS[entry.type][2]
 
@@ -240,20 +317,26 @@ def _metavar(verb: str) -> str:
         return "SNAPSHOT or CONFIG"
     if POSITIONAL.get(verb, "config") is None:
         return ""
-    return {"certs": "DIR", "export": "SNAPSHOT", "bench": "WORKLOAD"}.get(verb, "CONFIG")
+    return "CONFIG"
 
 
 def help_text(verb: str) -> str:
     """How a verb is called and its flags, one line each with the default."""
-    known = _known()
+    text = _help(verb, _known(), POSITIONAL.get(verb, "config"), _metavar(verb))
+    if verb in TAKES_V1:
+        ignored = ", ".join(f"--{name}" for name in IGNORED)
+        text += ["", *wrap(f"Read for the sake of old scripts, without effect: {ignored}", 110, break_on_hyphens=False)]
+    return "\n".join(text)
+
+
+def help_own(verb: str, own: Own[Any]) -> str:
+    return "\n".join(_help(verb, _known(own.cls, own.flags), own.positional, own.metavar))
+
+
+def _help(verb: str, known: dict[str, _Known], positional: str | None, metavar: str) -> list[str]:
     lines = []
     for name, entry in known.items():
-        if (
-            entry.flag is None
-            or not _acts(entry.flag, verb)
-            or name != entry.name
-            or name == POSITIONAL.get(verb, "config")
-        ):
+        if entry.flag is None or not _acts(entry.flag, verb) or name != entry.name or name == positional:
             continue
         names = ", ".join(f"--{n.replace('_', '-')}" for n in (*entry.flag.aliases, name))
         if entry.type != "bool":
@@ -263,9 +346,5 @@ def help_text(verb: str) -> str:
         shown = ",".join(default) if isinstance(default, tuple) else str(default)
         given = entry.type != "bool" and default not in (None, MISSING, "", ())
         lines.append(f"  {names:<34} {entry.flag.help}" + (f" [{shown}]" if given else ""))
-    usage = " ".join(filter(None, ["usage:", called(verb), _metavar(verb), "[flags]"]))
-    text = [usage, "", *lines]
-    if verb in TAKES_V1:
-        ignored = ", ".join(f"--{name}" for name in IGNORED)
-        text += ["", *wrap(f"Read for the sake of old scripts, without effect: {ignored}", 110, break_on_hyphens=False)]
-    return "\n".join(text)
+    usage = " ".join(filter(None, ["usage:", called(verb), metavar, "[flags]"]))
+    return [usage, "", *lines]

@@ -1,4 +1,4 @@
-"""Every flag of every verb, declared once: its type, default, help, other names, and the verbs it acts in.
+"""The flags that verbs share, declared once: their type, default, help, other names, and the verbs they act in.
 
 One namespace, as in `paddle train` and `paddle pserver`, so that one argument list can be given to both roles.
 Reading a command line is umiak/spec/flags.py.
@@ -73,16 +73,6 @@ class Settings:
     model_file: Path | None = None
     output: Path | None = None
 
-    workload: str = "all"
-    seconds: float = 1.0
-    rounds: int = 10
-    json: Path | None = None
-    plot: Path | None = None
-    paddle: bool = False
-    rows: int = 50_000_000
-    network_gbit: float = 10.0
-    network_us: float = 50.0
-
     warnings: tuple[str, ...] = ()
 
 
@@ -90,7 +80,8 @@ class Flag(NamedTuple):
     """What a command line needs to know about a field, beside its type and default. `v1`: a flag of the 2016 system."""
 
     help: str
-    verbs: tuple[str, ...]
+    verbs: tuple[str, ...] = ()
+    """Where it acts; empty for a flag that one verb has for itself."""
     v1: bool = False
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
@@ -103,40 +94,23 @@ ROLES = ("pserver", "trainer")
 TRAINERS = ("train", "trainer")
 RUNS = ("train", "pserver", "trainer")
 SNAPSHOTS = ("test", "predict")
-BENCH = ("bench",)
 PADDLE_TRAIN = ("paddle train",)
 PADDLE_ROLES = ("paddle train", "paddle pserver")
 PADDLE_MERGE = ("paddle merge_model",)
-SHOW = ("show",)
-WORKLOADS = (
-    "recommendation",
-    "ctr",
-    "quick_start",
-    "table",
-    "wire",
-    "strangers",
-    "scale",
-    "capacity",
-    "paddle_v1",
-    "all",
-)
-
 PADDLE_VERSIONS = ("0.9", "0.10")
 
 FLAGS = {
-    "config": Flag("the config file", RUNS + SNAPSHOTS + SHOW, v1=True),
-    "config_args": Flag(
-        "k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS + SHOW + PADDLE_MERGE, v1=True
-    ),
+    "config": Flag("the config file", RUNS + SNAPSHOTS, v1=True),
+    "config_args": Flag("k=v,k=v: what the config reads as arguments", TRAINERS + SNAPSHOTS + PADDLE_MERGE, v1=True),
     "paddle_version": Flag(
         "which v1 a v1 config means; 0.10, or that of the snapshot",
-        TRAINERS + SNAPSHOTS + SHOW + PADDLE_TRAIN + PADDLE_MERGE,
+        TRAINERS + SNAPSHOTS + PADDLE_TRAIN + PADDLE_MERGE,
         choices=PADDLE_VERSIONS,
     ),
     "job": Flag("what to do", TRAINERS, choices=("train", "test", "time", "checkgrad"), v1=True),
-    "workers": Flag("number of workers: a trainer and a parameter server each", ("train", "certs", "show"), minimum=1),
-    "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN + SHOW, minimum=1),
-    "local": Flag("train in one process, without servers", TRAINERS + SHOW, v1=True),
+    "workers": Flag("number of workers: a trainer and a parameter server each", TRAIN, minimum=1),
+    "servers": Flag("number of servers, apart from the trainers (one per worker)", TRAIN, minimum=1),
+    "local": Flag("train in one process, without servers", TRAINERS, v1=True),
     "num_passes": Flag("number of passes over the data", RUNS, aliases=("passes",), minimum=0, v1=True),
     "start_pass": Flag("begin with the snapshot of the pass before this one", TRAINERS, minimum=0, v1=True),
     "save_dir": Flag("where snapshots, checkpoints and logs go", RUNS + SNAPSHOTS, aliases=("out",), v1=True),
@@ -144,9 +118,9 @@ FLAGS = {
     "resume_round": Flag(
         "with --resume: resume from this round's checkpoint; newer ones are set aside", RUNS, minimum=0
     ),
-    "overwrite": Flag("replace what is there", (*TRAINERS, "certs", "export", "predict")),
+    "overwrite": Flag("replace what is there", (*TRAINERS, "predict")),
     "init_from": Flag("start from the parameters and optimizer state of this checkpoint", TRAINERS),
-    "init_model_path": Flag("a snapshot directory to load", (*TRAINERS, *SNAPSHOTS, "export"), v1=True),
+    "init_model_path": Flag("a snapshot directory to load", TRAINERS + SNAPSHOTS, v1=True),
     "load_missing_parameter_strategy": Flag(
         "what a parameter begins with that the snapshot lacks", TRAINERS, choices=("fail", "rand", "zero"), v1=True
     ),
@@ -170,15 +144,15 @@ FLAGS = {
     "checkpoint_minutes": Flag("a checkpoint every so many minutes, beside one per pass", RUNS, minimum=0),
     "max_restarts": Flag("how often a job may restart before it gives up", TRAIN, minimum=0),
     "transport": Flag("how roles on one machine talk", RUNS, choices=("unix", "tcp")),
-    "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", (*RUNS, *PADDLE_ROLES, "certs")),
+    "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", RUNS + PADDLE_ROLES),
     "insecure": Flag("allow connections that leave this machine without TLS", RUNS + PADDLE_ROLES),
     "trainer_id": Flag("which trainer this is, from 0", ("trainer",), minimum=0, v1=True),
     "num_gradient_servers": Flag("number of trainers of the job", ROLES, minimum=1, v1=True),
     "pservers": Flag("hosts of the parameter servers, with commas", ("trainer",), v1=True),
     "nics": Flag("interfaces to listen on, with commas; empty: all", ("pserver",), v1=True),
     "port": Flag("first port of every server", RUNS, minimum=0, maximum=65535, v1=True),
-    "ports_num": Flag("dense ports per server", RUNS + SHOW, minimum=1, v1=True),
-    "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS + SHOW, minimum=0, v1=True),
+    "ports_num": Flag("dense ports per server", RUNS, minimum=1, v1=True),
+    "ports_num_for_sparse": Flag("ports per server for tables, after the dense ones", RUNS, minimum=0, v1=True),
     "test_pass": Flag("the pass to test; -1: the last", TRAINERS + SNAPSHOTS, aliases=("pass",), minimum=-1, v1=True),
     "test_wait": Flag("--job=test: wait for passes that are not there yet", PADDLE_TRAIN, minimum=0, v1=True),
     "model_list": Flag("--job=test: a file that names snapshots, one in a line", PADDLE_TRAIN, v1=True),
@@ -189,14 +163,5 @@ FLAGS = {
     "with_cost": Flag("what a config reads as its argument with_cost", PADDLE_TRAIN, v1=True),
     "model_dir": Flag("the snapshot to merge", PADDLE_MERGE, v1=True),
     "model_file": Flag("the merged file to write", PADDLE_MERGE, v1=True),
-    "output": Flag("the file to write", ("predict", "export", "show")),
-    "workload": Flag("what to measure", BENCH, choices=WORKLOADS),
-    "seconds": Flag("how long each turn of a system is measured", BENCH, minimum=0),
-    "rounds": Flag("how many turns each system has; figures are medians", BENCH, minimum=1),
-    "json": Flag("a file for the figures", BENCH),
-    "plot": Flag("a PNG for the figures", BENCH),
-    "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)", BENCH),
-    "rows": Flag("capacity: how many rows the table grows to", BENCH, minimum=1_000_000),
-    "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", BENCH, minimum=1),
-    "network_us": Flag("scale: how long it takes one way, in microseconds", BENCH, minimum=0),
+    "output": Flag("the file to write", ("predict",)),
 }

@@ -1,4 +1,4 @@
-"""Paddle 2.6.2's parameter server, in a virtual environment of its own: installs it once and runs umiak/bench/paddle_job.py.
+"""Paddle 2.6.2's parameter server, in a virtual environment of its own: installs it once and runs paddle_job.py.
 
 Its synchronous mode crashes, so `sync` is its asynchronous one with a barrier of all trainers and a pull of the dense
 values in every round. MKL_DEBUG_CPU_TYPE=5 lets its MKL use the fast paths of CPUs that are not Intel's.
@@ -71,7 +71,7 @@ def _job(run: Run, mode: str, extra: dict[str, str]) -> None:
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CPU_NUM"), "1"),
         "GLOG_v": "0",
     }
-    words = [str(python), "-m", "umiak.bench.paddle_job", run.workload, mode, str(run.workers)]
+    words = [str(python), "-m", "umiak.bench.peers.paddle_job", run.workload, mode, str(run.workers)]
     words += [str(run.data.absolute()), str(run.directory.absolute()), str(first + 2 * run.workers)]
 
     @contextlib.contextmanager

@@ -1,0 +1,55 @@
+"""The arguments of `umiak bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from umiak.spec.flags import Own
+from umiak.spec.settings import Flag
+
+WORKLOADS = (
+    "recommendation",
+    "ctr",
+    "quick_start",
+    "table",
+    "wire",
+    "strangers",
+    "scale",
+    "capacity",
+    "paddle_v1",
+    "all",
+)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    workload: str = "all"
+    seconds: float = 1.0
+    rounds: int = 10
+    json: Path | None = None
+    plot: Path | None = None
+    paddle: bool = False
+    baseline: Path | None = None
+    rows: int = 50_000_000
+    network_gbit: float = 10.0
+    network_us: float = 50.0
+
+
+ARGUMENTS = Own(
+    Arguments,
+    {
+        "workload": Flag("what to measure", choices=WORKLOADS),
+        "seconds": Flag("how long each turn of a system is measured", minimum=0),
+        "rounds": Flag("how many turns each system has; figures are medians", minimum=1),
+        "json": Flag("a file for the figures"),
+        "plot": Flag("a PNG for the figures"),
+        "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)"),
+        "baseline": Flag("measure umiak of another checkout too, which `make setup` has prepared"),
+        "rows": Flag("capacity: how many rows the table grows to", minimum=1_000_000),
+        "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", minimum=1),
+        "network_us": Flag("scale: how long it takes one way, in microseconds", minimum=0),
+    },
+    positional="workload",
+    metavar="WORKLOAD",
+)
