@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ def changes(operation: str) -> bool:
 
 
 class Killer:
-    def __init__(self, life: Life, again: Callable[[], None], part: tuple[int, int]) -> None:
-        self.life, self.again, self.part = life, again, part
+    def __init__(self, life: Life, again: Callable[[], None], part: tuple[int, int], only: Set[str]) -> None:
+        self.life, self.again, self.part, self.only = life, again, part, only
         self.seen: list[str] = []
         self.failures: list[str] = []
         self.deaths = 0
@@ -42,7 +42,7 @@ class Killer:
     def before(self, service: str, operation: str) -> None:
         """A call is about to be made."""
         name = f"{service}:{operation}"
-        new = changes(operation) and name not in self.seen
+        new = changes(operation) and name not in self.seen and (not self.only or name in self.only)
         if self._after:
             self._die(f"after {self._after}")
         if new:
@@ -91,13 +91,17 @@ PREPARE = Aws._prepare
 
 
 def at_every_change(
-    life: Life, command: Callable[[], int], again: Callable[[], None], part: tuple[int, int] = (0, 1)
+    life: Life,
+    command: Callable[[], int],
+    again: Callable[[], None],
+    part: tuple[int, int] = (0, 1),
+    only: Set[str] = frozenset(),
 ) -> set[str]:
     """Run a command to its end, and `again` wherever it is killed; the operations by which it changes something.
 
-    `part` (k, n): only at every n-th of these moments, so that n tests, from k = 0 on, share them.
+    `part` (k, n): only at every n-th of these moments, so that n tests, from k = 0 on, share them. `only`: these operations.
     """
-    killer = Killer(life, again, part)
+    killer = Killer(life, again, part, only)
 
     def counted(self: Aws, service: str, operation: str, region: str | None) -> Any:
         killer.before(service, operation)

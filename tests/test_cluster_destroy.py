@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 import pytest
@@ -31,10 +31,10 @@ def sticks(aws: FakeAws, title: str, times: int = 1, reason: str = "Internal Fai
     aws.stacks.operations.sticks[title] = Break(reason, times)
 
 
-def fill_bucket(aws: FakeAws) -> None:
+def fill_bucket(aws: FakeAws, others: Set[str] = frozenset()) -> None:
     """Versions, deletion marks and an upload that was never finished."""
     s3 = aws.client("s3")
-    (bucket,) = [entry["Name"] for entry in s3.list_buckets(Prefix="paddle-")["Buckets"]]
+    (bucket,) = {entry["Name"] for entry in s3.list_buckets(Prefix="paddle-")["Buckets"]} - others
     for number in range(3):
         s3.put_object(Bucket=bucket, Key="data/0", Body=str(number))
         s3.put_object(Bucket=bucket, Key=f"data/{number}", Body="x")
@@ -42,11 +42,11 @@ def fill_bucket(aws: FakeAws) -> None:
     s3.create_multipart_upload(Bucket=bucket, Key="half")
 
 
-def push_image(aws: FakeAws) -> None:
+def push_image(aws: FakeAws, others: Set[str] = frozenset()) -> None:
     ecr = aws.client("ecr")
-    (repository,) = ecr.describe_repositories()["repositories"]
+    (repository,) = {entry["repositoryName"] for entry in ecr.describe_repositories()["repositories"]} - others
     manifest = {"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json", "layers": []}
-    ecr.put_image(repositoryName=repository["repositoryName"], imageManifest=json.dumps(manifest), imageTag="latest")
+    ecr.put_image(repositoryName=repository, imageManifest=json.dumps(manifest), imageTag="latest")
 
 
 def protect(aws: FakeAws) -> None:
@@ -126,10 +126,9 @@ def mend(life: Life) -> None:
 
 
 @pytest.mark.parametrize("calls", [60, 75, 90, 140])
-def test_killed_at_any_call_the_same_command_goes_on(life: Life, calls: int) -> None:
+def test_killed_at_any_call_the_same_command_resumes(life: Life, calls: int) -> None:
     deployed(life)
     fill_bucket(life.aws)
-    balancers(life.aws)
     life.kill_after(calls)
     life.until_done(life.destroy, tries=2)
     life.assert_nothing_left()

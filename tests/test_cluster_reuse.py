@@ -89,16 +89,6 @@ def test_file_edited_by_hand_is_not_rewritten(life: Life) -> None:
     assert life.status() is None
 
 
-@pytest.mark.parametrize("calls", [12, 20, 26, 34, 60])
-def test_killed_anywhere_the_same_command_uses_the_same_data(life: Life, calls: int) -> None:
-    before = kept_before(life)
-    life.write(everything_goes())
-    life.kill_after(calls)
-    life.until_done(lambda: life.run("up", "--yes", "--reuse"), tries=2)
-    life.assert_up()
-    assert data(life.aws) == before
-
-
 def test_creation_that_fails_leaves_existing_data_alone(life: Life) -> None:
     from tests.fake_aws.operations import Break
 

@@ -156,13 +156,6 @@ def test_after_an_accident_the_same_command_goes_on(life: Life, accident: str) -
         life.assert_nothing_left()
 
 
-@pytest.mark.parametrize("calls", [20, 30, 36, 100])
-def test_killed_at_any_call_the_same_command_goes_on(life: Life, calls: int) -> None:
-    life.kill_after(calls)
-    life.until_done(life.up, tries=2)
-    life.assert_up()
-
-
 @pytest.mark.parametrize("broken", [["Nodes"], ["Nodes", "Nodes"]], ids=["undone", "not even undone"])
 def test_change_that_fails_is_undone_and_tried_again(life: Life, broken: list[str]) -> None:
     assert life.up() == 0

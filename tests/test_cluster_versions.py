@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-import pytest
-
 from tests.cluster_life import Life, everything_goes, life
 from tests.fake_aws import FakeAws
 from tests.test_cluster_ownership import OLD
@@ -67,18 +65,6 @@ def test_two_minors_up_control_plane_then_nodes_then_addons_at_each(life: Life) 
     life.assert_nothing_left()
 
 
-@pytest.mark.parametrize("calls", [30, 45, 60, 75, 90, 110])
-def test_upgrade_killed_anywhere_is_resumed(life: Life, calls: int) -> None:
-    deployed(life)
-    life.write(at("1.37"))
-    life.kill_after(calls)
-    life.until_done(life.up, tries=2)
-    control, nodes, addons = running(life.aws)
-    assert (control, nodes) == ("1.37", {"1.37"})
-    assert life.aws.eks.addons["paddle", "kube-proxy"]["addonVersion"] == "v1.37.0-eksbuild.1"
-    assert all(version in ("v1.36.0-eksbuild.1", "v1.37.0-eksbuild.1") for version in addons), "one that does not fit"
-
-
 def test_cluster_of_umiak_0_1_0_is_upgraded(life: Life) -> None:
     assert life.aws.deploy("paddle", OLD.read_text()) == "CREATE_COMPLETE"
     life.write(replace(at("1.36"), destroy=ClusterSpec("x", "us-west-2", ()).destroy))
@@ -108,15 +94,6 @@ def test_patch_renews_addons_and_image_and_then_finds_nothing(life: Life) -> Non
     assert "nothing to renew" in life.output
     assert life.up() == 0
     assert "is as cluster.yaml says" in life.output, "a patch is no difference to cluster.yaml"
-
-
-@pytest.mark.parametrize("calls", [8, 12, 18, 30, 36])
-def test_patch_killed_anywhere_is_resumed(life: Life, calls: int) -> None:
-    deployed(life)
-    life.aws.eks.build = 2
-    life.kill_after(calls)
-    life.until_done(lambda: life.run("patch", "--yes"), tries=3)
-    assert running(life.aws) == whole("1.35", 2)
 
 
 def test_patch_of_nothing_says_what_comes_first(life: Life) -> None:

@@ -123,6 +123,14 @@ class FakeAws:
         self.guards = Network(self).guards() | self.identity.guards()
         self.guards["ec2", "DeleteVpcEndpoints"] = self.guardduty.deleted
 
+    def after_fork(self) -> None:
+        """In a child process, which has a copy of everything here but no threads: answer at a port of its own."""
+        self.lock = threading.RLock()
+        self._clients.clear()
+        self._server = make_server("127.0.0.1", 0, front.Front(self), threaded=True, request_handler=_QuietHandler)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
     @contextmanager
     def running(self) -> Iterator[FakeAws]:
         self._thread.start()
