@@ -129,6 +129,7 @@ def mend(life: Life) -> None:
 def test_killed_at_any_call_the_same_command_resumes(life: Life, calls: int) -> None:
     deployed(life)
     fill_bucket(life.aws)
+    balancers(life.aws)
     life.kill_after(calls)
     life.until_done(life.destroy, tries=2)
     life.assert_nothing_left()
