@@ -230,7 +230,7 @@ def test_six_workers_are_predicted_from_three_in_spite_of_some_noise() -> None:
 
 
 def test_a_faster_network_never_makes_a_round_slower() -> None:
-    slow, fast = scale.Network(1, 100), scale.Network(100, 10)
+    slow, fast = scale.Link(1, 100), scale.Link(100, 10)
     for workers in scale.PREDICTED:
         assert COSTS.apart("ctr", workers, 8e6, fast) < COSTS.apart("ctr", workers, 8e6, slow)
     text = scale.report(planted(COSTS, scale.MEASURED), COSTS, slow, {"ctr": 2048, "quick_start": 128})

@@ -46,11 +46,11 @@ SPARE_BYTES = 1 << 30
 """The job is ended before the machine has less than this."""
 LOOK_SECONDS = 0.5
 ROUNDS_AFTER = 5
-"""How many rounds a restored job makes to show that it goes on."""
+"""How many rounds a restored job makes to show that it continues."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Capacity:
     rows: int
     servers_gb: float
     """The most memory all servers and writers had together."""
@@ -150,7 +150,7 @@ class Memory:
                 self.alone = max(self.alone, sum(sizes))
 
 
-def measure(rows: int, seconds: float, say: Say) -> Outcome:
+def measure(rows: int, seconds: float, say: Say) -> Capacity:
     """`seconds` lie between two checkpoints."""
     need = 3 * rows * (12 + 8 * DIM)  # two checkpoints are kept while a third is written
     HOME.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ def measure(rows: int, seconds: float, say: Say) -> Outcome:
         _forget(pieces)
         restored = _restore(Settings(workers=WORKERS, save_dir=out, checkpoint_minutes=0, resume=True), rows, say)
     full = [late - early for early, late in zip(times[source.filling :], times[source.filling + 1 :], strict=False)]
-    return Outcome(
+    return Capacity(
         rows=rows,
         servers_gb=memory.most / 1e9,
         servers_gb_alone=memory.alone / 1e9,
@@ -189,7 +189,7 @@ def measure(rows: int, seconds: float, say: Say) -> Outcome:
 
 
 def _fill(settings: Settings, source: Filling, watch: Watch, say: Say) -> float:
-    """Train until a checkpoint of the full table is written and rounds have gone on behind it; how long writing took."""
+    """Train until a checkpoint of the full table is written and rounds have continued behind it; how long writing took."""
     began = told = time.monotonic()
     asked: list[float] = []
     wrote: list[float] = []
@@ -309,7 +309,7 @@ def _share(pid: int) -> float:
     return 1024.0 * int(found[1]) if found else 0.0
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: Capacity) -> str:
     return "\n".join(
         [
             f"{outcome.rows:,} rows of {DIM} with AdaGrad over {WORKERS} servers (others: {outcome.others:.0%} of the machine)",
@@ -322,5 +322,5 @@ def report(outcome: Outcome) -> str:
     )
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: Capacity) -> dict[str, Any]:
     return {"workload": "capacity", **asdict(outcome), "of_disk": outcome.of_disk}

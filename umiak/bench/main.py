@@ -62,7 +62,7 @@ def _capacity(arguments: Arguments) -> int:
 def _scale(arguments: Arguments) -> int:
     points = scale.measure(arguments.rounds, arguments.seconds, say)
     costs = scale.fit([point for point in points if point.workers in scale.FITTED], os.cpu_count() or 1)
-    network = scale.Network(arguments.network_gbit, arguments.network_us)
+    network = scale.Link(arguments.network_gbit, arguments.network_us)
     sizes = {name: WORKLOADS[name].batch_size for name in scale.WORKLOADS}
     print(scale.report(points, costs, network, sizes))
     _write(arguments, [asdict(point) for point in points])

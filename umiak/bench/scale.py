@@ -73,7 +73,7 @@ class Costs:
         work = self.compute[workload] + (self.exchange(messages, bytes_) if bytes_ else 0.0)
         return workers * work / min(self.cores, self.parallel[workload] * workers)
 
-    def apart(self, workload: str, workers: int, bytes_: float, network: Network) -> float:
+    def apart(self, workload: str, workers: int, bytes_: float, network: Link) -> float:
         """Seconds of a round when each worker has a machine like this one to itself."""
         here = (self.compute[workload] + self.exchange(workers, bytes_)) / self.parallel[workload]
         away = bytes_ * (workers - 1) / workers / network.bytes_per_second + 2 * network.latency
@@ -81,7 +81,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Network:
+class Link:
     gbit: float
     microseconds: float
 
@@ -181,7 +181,7 @@ def check(points: Sequence[Point], costs: Costs) -> list[tuple[Point, float]]:
     return [(point, costs.here(point.workload, point.workers, point.bytes, point.messages)) for point in held_out]
 
 
-def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes: dict[str, int]) -> str:
+def report(points: Sequence[Point], costs: Costs, network: Link, batch_sizes: dict[str, int]) -> str:
     lines = ["the cost of a round, in CPU time of one worker and its server:"]
     lines += [
         f"  compute, {name}: {1e3 * value:.2f} ms; alone it keeps {costs.parallel[name]:.2f} of {costs.cores} cores busy"
@@ -212,7 +212,7 @@ def report(points: Sequence[Point], costs: Costs, network: Network, batch_sizes:
     return "\n".join(lines)
 
 
-def _assumptions(costs: Costs, network: Network) -> list[str]:
+def _assumptions(costs: Costs, network: Link) -> list[str]:
     return [
         f"prediction for {network.gbit:g} Gbit/s and {network.microseconds:g} µs one way, assuming:",
         f"  every worker has a machine like this one, {costs.cores} cores, to itself, and runs a trainer and a server",

@@ -275,7 +275,7 @@ def batches(file: IO[bytes], quoted: bool) -> Iterator[list[bytes]]:
 
 
 def _records_of(lines: list[bytes], file: IO[bytes]) -> list[bytes]:
-    """CSV lines put together where a quoted cell goes on in the next line."""
+    """CSV lines put together where a quoted cell continues in the next line."""
     whole: list[bytes] = []
     begun = b""
     for line in lines:

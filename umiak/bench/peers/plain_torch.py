@@ -75,8 +75,8 @@ def ddp(run: Run) -> None:
 
     def work(trainer: int) -> None:
         torch.set_num_threads(1)
-        meeting = f"file://{run.directory.resolve()}/meeting"
-        dist.init_process_group("gloo", init_method=meeting, rank=trainer, world_size=run.workers)
+        rendezvous = f"file://{run.directory.resolve()}/rendezvous"
+        dist.init_process_group("gloo", init_method=rendezvous, rank=trainer, world_size=run.workers)
         _train(run, trainer, together=True)
 
     in_processes(run, run.workers, work)
