@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -212,9 +212,11 @@ run(["python", "-m", "umiak.launch"], "exec python -m umiak.pod.files $@", "umia
 
 
 def test_help_takes_less_than_three_tenths_of_a_second() -> None:
+    """Of processor time: others may be busy meanwhile."""
     times = []
     for _ in range(5):
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "umiak.cli.main", "--help"], capture_output=True, check=True, timeout=60)
-        times.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert statistics.median(times) < 0.3

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from umiak.contract import environment
 from umiak.errors import InputError
 
 SUMS = "SHA256SUMS"
@@ -66,7 +67,7 @@ def fetch(name: str, directory: Path | None = None) -> Path:
 
 
 def default_directory() -> Path:
-    return Path(os.environ.get("UMIAK_DATA") or "data")
+    return Path(os.environ.get(environment.DATA) or "data")
 
 
 def _install(target: Path, files: Mapping[str, bytes]) -> None:

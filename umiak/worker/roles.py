@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umiak.contract import ports
+from umiak.contract import environment, ports
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.logs import GlogFormatter
 from umiak.messages.events import Checkpoint, Event
@@ -264,7 +264,7 @@ def _text(path: Path | None) -> str | None:
 
 
 def _job() -> str:
-    return os.environ.get("UMIAK_JOB", "umiak")
+    return os.environ.get(environment.JOB, "umiak")
 
 
 def log_to_stderr() -> None:

@@ -13,11 +13,12 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from umiak.contract import environment
 from umiak.errors import InputError
 from umiak.files import atomic, disk_error
 from umiak.wire.address import Address
 
-VARIABLE = "UMIAK_TOKEN"
+VARIABLE = environment.TOKEN
 PRIVATE = 0o600
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from umiak.contract import environment
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.files import disk_error, write_json
 from umiak.paddle_v1.pods import rank
@@ -78,7 +79,7 @@ def read(environ: Mapping[str, str], generation: str) -> TutorialSettings:
         trainers=_number(environ, "CONF_PADDLE_GRADIENT_NUM"),
         threads=_number(environ, "TRAINER_COUNT") if generation == "2017" else 4,
         api=(_text(environ, "KUBERNETES_SERVICE_HOST"), _text(environ, "KUBERNETES_SERVICE_PORT_HTTPS")),
-        wait_seconds=_number({"UMIAK_WAIT_SECONDS": str(WAIT_SECONDS), **environ}, "UMIAK_WAIT_SECONDS"),
+        wait_seconds=_number({environment.WAIT_SECONDS: str(WAIT_SECONDS), **environ}, environment.WAIT_SECONDS),
     )
 
 
