@@ -15,9 +15,10 @@ from tests.cluster_options import chosen, spec
 from tests.fake_aws import FakeAws
 from tests.fake_aws.pricing import product
 from umiak.cli.main import main
-from umiak.cluster import cost, prices, tables, template
+from umiak.cluster import cost, prices, template
 from umiak.cluster.aws import Aws
 from umiak.cluster.cost import HOURS_PER_MONTH, Line, Report
+from umiak.cluster.display import tables
 from umiak.cluster.initial import text
 from umiak.cluster.prices import Price, PriceBook, Query
 from umiak.spec.cluster import ClusterSpec

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster_life import Life, life
 from tests.fake_aws.people import ACCOUNT
-from umiak.cluster import report
+from umiak.cluster.display import report
 
 pytest_plugins = ("tests.fake_aws.fixtures",)
 __all__ = ["life"]

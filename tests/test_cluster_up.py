@@ -1,4 +1,4 @@
-"""`umiak cluster up` brings a cluster up, changes it, and after any accident the same command goes on."""
+"""`umiak cluster up` brings a cluster up, changes it, and after any accident the same command resumes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     _file(cost)
     cost.set_defaults(verb=_cost)
 
-    up = verbs.add_parser("up", help="create it, or bring it to what the file says; goes on after an interruption")
+    up = verbs.add_parser("up", help="create it, or bring it to what the file says; resumes after an interruption")
     up.add_argument("--yes", action="store_true", help="do not ask")
     _api_access(up)
     up.add_argument("--force", action="store_true", help="continue past errors that the checks found; they are listed")
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     up.set_defaults(verb=cluster_life.up)
 
     status = verbs.add_parser("status", help="how it is, in one look")
-    status.add_argument("--watch", action="store_true", help="look again until nothing is going on")
+    status.add_argument("--watch", action="store_true", help="look again until nothing is in progress")
     status.add_argument("--json", action="store_true", help="for programs")
     _file(status)
     status.set_defaults(verb=cluster_life.status)
@@ -229,8 +229,9 @@ def _render(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from umiak.cluster import checks, tables
+    from umiak.cluster import checks
     from umiak.cluster.aws import Aws
+    from umiak.cluster.display import tables
 
     spec = cluster_life.load(options.file)
     findings = checks.run(spec, None if options.offline else Aws(spec.region), date.today())
@@ -239,8 +240,9 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _cost(options: argparse.Namespace) -> int:
-    from umiak.cluster import cost, tables
+    from umiak.cluster import cost
     from umiak.cluster.aws import Aws
+    from umiak.cluster.display import tables
     from umiak.cluster.prices import PriceBook
 
     spec = cluster_life.load(options.file)

@@ -72,7 +72,8 @@ def up(options: argparse.Namespace) -> int:
         done = Up(aws, spec, talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
     except KeyboardInterrupt:
         print(
-            "AWS goes on by itself; `umiak cluster up` goes on watching, `umiak cluster destroy` removes it", flush=True
+            "AWS continues by itself; `umiak cluster up` resumes watching, `umiak cluster destroy` removes it",
+            flush=True,
         )
         raise
     if not done:
@@ -104,7 +105,8 @@ def _choose(options: argparse.Namespace) -> None:
 
 def _reused(options: argparse.Namespace, spec: Any, aws: Any) -> Any:
     """The spec, with what an earlier cluster kept if the user wants it; then cluster.yaml says so too."""
-    from umiak.cluster import initial, reuse, showing
+    from umiak.cluster import initial, reuse
+    from umiak.cluster.display import showing
 
     kept = reuse.look(aws, spec)
     if kept is None:
@@ -133,8 +135,9 @@ def _reused(options: argparse.Namespace, spec: Any, aws: Any) -> Any:
 
 
 def status(options: argparse.Namespace) -> int:
-    from umiak.cluster import showing, waiting
     from umiak.cluster import status as looking
+    from umiak.cluster import waiting
+    from umiak.cluster.display import showing
     from umiak.cluster.prices import PriceBook
 
     spec, aws = _aws(options)
@@ -168,7 +171,7 @@ def patch(options: argparse.Namespace) -> int:
 
 
 def diff(options: argparse.Namespace) -> int:
-    from umiak.cluster import showing
+    from umiak.cluster.display import showing
     from umiak.cluster.up import differences
 
     spec, aws = _aws(options)
@@ -238,7 +241,7 @@ def token(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     from umiak.cluster import access
-    from umiak.cluster import report as reporting
+    from umiak.cluster.display import report as reporting
     from umiak.cluster.prices import PriceBook
 
     spec, aws = _aws(options)
@@ -254,8 +257,9 @@ def report(options: argparse.Namespace) -> int:
 
 
 def destroy(options: argparse.Namespace) -> int:
-    from umiak.cluster import access, showing
+    from umiak.cluster import access
     from umiak.cluster import destroy as removing
+    from umiak.cluster.display import showing
 
     spec, aws = _aws(options)
     client = access.client_of(options.kubeconfig, _connect)
@@ -265,7 +269,7 @@ def destroy(options: argparse.Namespace) -> int:
                 client = partial(_through, aws, spec, options.kubeconfig, client, open_until_the_end)
             remains = removing.destroy(removing.Work(aws, spec, talk(options.yes), client, options.earlier))
     except KeyboardInterrupt:
-        print("not finished: `umiak cluster destroy` goes on from here", flush=True)
+        print("not finished: `umiak cluster destroy` resumes from here", flush=True)
         raise
     if remains is None:
         return 0

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from umiak.cluster import advice, boundary, cleanup, fates, inventory, kube, ownership, showing, stacks, states, waiting
+from umiak.cluster import advice, boundary, cleanup, fates, inventory, kube, ownership, stacks, states, waiting
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.checks.account import caller
+from umiak.cluster.display import showing
+from umiak.cluster.display.progress import Progress
 from umiak.cluster.fates import Remains
 from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
-from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Stack
 from umiak.cluster.talk import Talk
 from umiak.errors import InputError, UmiakError

@@ -19,19 +19,29 @@ class Data:
     field: str
     title: str
     kind: str
+    # What it is called where people read what becomes of it.
+    words: str
     look: Callable[[Aws, ClusterSpec, Owner], Iterator[Thing]]
     remove: Callable[[Aws, Thing, Say], None]
 
     def is_kept(self, spec: ClusterSpec) -> bool:
-        return bool(getattr(spec.destroy, self.field) == "keep")
+        return self.fate(spec) == "keep"
+
+    def fate(self, spec: ClusterSpec) -> str:
+        """ "keep" or "delete", as cluster.yaml says."""
+        return str(getattr(spec.destroy, self.field))
+
+    def existing(self, spec: ClusterSpec) -> str | None:
+        """What cluster.yaml names in the place of a new one: not the cluster's, so nothing becomes of it."""
+        return spec.kms_key_arn if self.field == "key" else getattr(spec.existing, self.field)
 
 
 # The key last: it opens the others.
 DATA = (
-    Data("volume", "Volume", "file system", inventory.volumes, cleanup.volume),
-    Data("bucket", "Bucket", "bucket", inventory.buckets, cleanup.bucket),
-    Data("images", "Images", "image repository", inventory.repositories, cleanup.repository),
-    Data("key", "Key", "key", inventory.keys, cleanup.key),
+    Data("volume", "Volume", "file system", "shared volume (EFS)", inventory.volumes, cleanup.volume),
+    Data("bucket", "Bucket", "bucket", "bucket (S3)", inventory.buckets, cleanup.bucket),
+    Data("images", "Images", "image repository", "images (ECR)", inventory.repositories, cleanup.repository),
+    Data("key", "Key", "key", "key (KMS)", inventory.keys, cleanup.key),
 )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from umiak.cluster import boundary, manifests, policy, summary, template
-from umiak.cluster.summary import MANIFESTS, TEMPLATE, policy_file
+from umiak.cluster import boundary, manifests, policy, template
+from umiak.cluster.display import summary
+from umiak.cluster.display.summary import MANIFESTS, TEMPLATE, policy_file
 from umiak.errors import InputError
 from umiak.spec.cluster import ClusterSpec
 

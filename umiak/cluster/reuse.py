@@ -42,7 +42,7 @@ def choose(things: list[Thing]) -> Kept:
         last = [thing for thing in all_of_it if not thing.earlier] or all_of_it
         return last[0].name if len(last) == 1 else None
 
-    return Kept(tuple(things), one("file system"), one("bucket"), one("image repository"), one("key"))
+    return Kept(tuple(things), **{entry.field: one(entry.kind) for entry in fates.DATA})
 
 
 def adopted(spec: ClusterSpec, kept: Kept, account: str, as_root: bool = False) -> ClusterSpec:

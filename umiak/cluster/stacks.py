@@ -240,7 +240,7 @@ def newest_event(aws: Aws, stack: str) -> str | None:
 def execute(aws: Aws, name: str) -> str | None:
     """Carry the plan out. Gives the last event before that, for `watch`."""
     before = newest_event(aws, name)
-    # If it was not us who began it, `watch` sees that something goes on, or nothing within its time.
+    # If it was not us who began it, `watch` sees that something happens, or nothing within its time.
     with _asked_twice("ChangeSetNotFound", "ChangeSetNotFoundException", "InvalidChangeSetStatus"):
         aws.call("cloudformation", "ExecuteChangeSet", StackName=name, ChangeSetName=CHANGE_SET)
     return before

@@ -8,6 +8,7 @@ from typing import Any
 
 from umiak.cluster import cost, running, stacks, states
 from umiak.cluster.aws import Aws, AwsError
+from umiak.cluster.display import tables
 from umiak.cluster.prices import PriceBook
 from umiak.spec.cluster import ClusterSpec
 
@@ -126,8 +127,6 @@ def _mounts(aws: Aws, volume: str) -> dict[str, int]:
 
 
 def _per_hour(aws: Aws, spec: ClusterSpec, book: PriceBook) -> str:
-    from umiak.cluster import showing
-
     lines = cost.actual(spec, book, running.resources(aws, spec))
     book.save()
-    return showing.per_hour(lines)
+    return tables.per_hour(lines)

@@ -13,7 +13,7 @@ class Talk:
     say: Callable[[str], None]
     # A question → what was typed; None when there is nobody to ask.
     ask: Callable[[str], str | None]
-    # Go on without asking.
+    # Continue without asking.
     yes: bool = False
 
     def agreed(self, question: str) -> bool:
@@ -21,7 +21,7 @@ class Talk:
             return True
         answer = self.ask(f"{question} [y/N] ")
         if answer is None:
-            raise InputError("there is nobody to ask; add --yes to go on without a question")
+            raise InputError("there is nobody to ask; add --yes to continue without a question")
         return answer.strip().lower() in ("y", "yes")
 
     def typed(self, question: str, wanted: str) -> bool:
@@ -30,5 +30,5 @@ class Talk:
             return True
         answer = self.ask(f"{question} ")
         if answer is None:
-            raise InputError("there is nobody to ask; add --yes to go on without a question")
+            raise InputError("there is nobody to ask; add --yes to continue without a question")
         return answer.strip() == wanted

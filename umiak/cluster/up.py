@@ -1,6 +1,6 @@
 """Bringing a cluster up, or to what cluster.yaml now says: plan, ask, let CloudFormation do it, watch, open the door.
 
-What to do next is read from the stack's status (`states`), never from memory, so the same command goes on from anywhere.
+What to do next is read from the stack's status (`states`), never from memory, so the same command resumes from anywhere.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from umiak.cluster import (
     cost,
     destroy,
     difference,
+    fates,
     kube,
     live,
-    showing,
     stacks,
     states,
-    tables,
     template,
     versions,
 )
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks.account import caller
 from umiak.cluster.difference import Change
+from umiak.cluster.display import showing, tables
+from umiak.cluster.display.progress import Progress
 from umiak.cluster.prices import PriceBook
-from umiak.cluster.progress import Progress
 from umiak.cluster.stacks import Stack, StackResult
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
@@ -44,7 +44,7 @@ from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 
 # A new one in the place of these loses data, or cannot be made beside the old.
-PRECIOUS = {"Bucket", "Cluster", "Images", "Key", "Volume", "Vpc"}
+PRECIOUS = {entry.title for entry in fates.DATA} | {"Cluster", "Vpc"}
 OLD_VOLUME = (
     "the volume was made by umiak 0.1.0: pods write on it as root, and any pod can mount all of it. It stays so while this "
     "cluster lives; to close it, destroy the cluster (the volume is kept) and run `umiak cluster up --reuse`"
@@ -113,7 +113,7 @@ class Up:
             self._tell_failure(StackResult(stack.status, tuple(stacks.events(self.aws, stack.id, None))))
         built = template.build(self.spec)
         self.talk.say(showing.plan(self.spec, len(built["Resources"]), lines))
-        return self.talk.agreed(f"Create {self.spec.name} for {showing.per_hour(lines)}?")
+        return self.talk.agreed(f"Create {self.spec.name} for {tables.per_hour(lines)}?")
 
     def _create(self, stack: Stack | None) -> None:
         name, body = self.spec.name, template.text(self.spec)
@@ -169,7 +169,7 @@ class Up:
             self._tell_failure(result)
             raise UmiakError(
                 f"{self.spec.name} could not be {'created' if 'UPDATE' not in result.status else 'changed'}; "
-                "see above what failed first. When that is put right, the same command cleans up and goes on"
+                "see above what failed first. When that is put right, the same command cleans up and continues"
             )
 
     def _tell_failure(self, result: StackResult) -> None:
@@ -190,7 +190,7 @@ class Up:
 
     def _undo(self, stack: Stack | None) -> None:
         assert stack is not None
-        self.talk.say(f"the last change failed and was not undone ({stack.status}); going on with that")
+        self.talk.say(f"the last change failed and was not undone ({stack.status}); continuing with that")
         before = stacks.newest_event(self.aws, stack.id)
         self.aws.call("cloudformation", "ContinueUpdateRollback", StackName=stack.id)
         result = stacks.watch(self.aws, stack.id, before, Progress(self.talk.say))
@@ -259,7 +259,7 @@ class Up:
             )
         lines = cost.planned(self.spec, self.book)
         self.book.save()
-        if not self.talk.agreed(f"Apply? It then costs {showing.per_hour(lines)}."):
+        if not self.talk.agreed(f"Apply? It then costs {tables.per_hour(lines)}."):
             stacks.discard(self.aws, stack.name)
             return False
         self._watched(stack.id, stacks.execute(self.aws, stack.name))

@@ -40,7 +40,9 @@ def pauses(limit: float, what: str) -> Iterator[Callable[[], None]]:
         yield moved
         pause = max(pause / 2, SHORTEST) if happened else min(pause * GROWTH, LONGEST)
         if now() - began + pause > limit:
-            raise RetryError(f"{what} is not done after {limit / 60:.0f} minutes; run the same command again to go on")
+            raise RetryError(
+                f"{what} is not done after {limit / 60:.0f} minutes; run the same command again to continue"
+            )
         sleep(pause)
 
 

@@ -17,7 +17,7 @@ _MENDED = {
     "CREATE_FAILED": "its creation failed; `umiak cluster up` removes what is left and begins again",
     "ROLLBACK_COMPLETE": "its creation failed; `umiak cluster up` removes what is left and begins again",
     "ROLLBACK_FAILED": "its creation failed; `umiak cluster up` removes what is left and begins again",
-    "DELETE_FAILED": "its removal is not finished; `umiak cluster destroy` goes on with it",
+    "DELETE_FAILED": "its removal is not finished; `umiak cluster destroy` resumes it",
 }
 
 

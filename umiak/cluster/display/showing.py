@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 from umiak.cluster.cost import Line
 from umiak.cluster.difference import Change
+from umiak.cluster.display.tables import per_hour
 from umiak.cluster.fates import Remains
 from umiak.cluster.reuse import Kept
 from umiak.cluster.stacks import Stack
@@ -17,15 +17,6 @@ from umiak.spec.cluster import ClusterSpec
 
 LONGEST = 60
 _SIGNS = {"add": "+", "change": "~", "remove": "-"}
-
-
-def per_hour(lines: Sequence[Line]) -> str:
-    fixed = [line for line in lines if line.per != "use"]
-    total = sum((line.hourly or Decimal(0) for line in fixed), Decimal(0))
-    unknown = sum(line.hourly is None for line in fixed)
-    currency = next((line.price.currency for line in fixed if line.price), "USD")
-    amount = f"{'$' if currency == 'USD' else currency + ' '}{total:.2f} an hour"
-    return f"at least {amount} ({unknown} prices unknown)" if unknown else amount
 
 
 def plan(spec: ClusterSpec, resources: int, lines: Sequence[Line]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from umiak.cluster import boundary
+from umiak.cluster import boundary, fates
 from umiak.cluster.policy import Statement
 from umiak.cluster.template.kubernetes import DATA_ACCOUNT, DATA_NAMESPACE, LOG_DAYS
 from umiak.cluster.template.network import subnets
@@ -88,16 +88,14 @@ def _zones(spec: ClusterSpec) -> list[tuple[str, ...]]:
 
 
 def _fates(spec: ClusterSpec) -> list[tuple[str, str]]:
-    return [
-        (
-            "shared volume (EFS)",
-            f"{spec.existing.volume}: not touched" if spec.existing.volume else spec.destroy.volume,
-        ),
-        ("bucket (S3)", f"{spec.existing.bucket}: not touched" if spec.existing.bucket else spec.destroy.bucket),
-        ("images (ECR)", f"{spec.existing.images}: not touched" if spec.existing.images else spec.destroy.images),
-        ("key (KMS)", "not ours, not touched" if spec.kms_key_arn else spec.destroy.key),
-        ("everything else", "delete"),
-    ]
+    return [*((entry.words, _fate(spec, entry)) for entry in fates.DATA), ("everything else", "delete")]
+
+
+def _fate(spec: ClusterSpec, entry: fates.Data) -> str:
+    existing = entry.existing(spec)
+    if not existing:
+        return entry.fate(spec)
+    return "not ours, not touched" if existing == spec.kms_key_arn else f"{existing}: not touched"
 
 
 def _by_hand(spec: ClusterSpec) -> str:

@@ -69,6 +69,15 @@ def bill(spec: ClusterSpec, report: Report, now: datetime) -> str:
     return "\n".join(text)
 
 
+def per_hour(lines: Sequence[Line]) -> str:
+    fixed = [line for line in lines if line.per != "use"]
+    total = sum((line.hourly or Decimal(0) for line in fixed), Decimal(0))
+    unknown = sum(line.hourly is None for line in fixed)
+    currency = next((line.price.currency for line in fixed if line.price), "USD")
+    amount = f"{'$' if currency == 'USD' else currency + ' '}{total:.2f} an hour"
+    return f"at least {amount} ({unknown} prices unknown)" if unknown else amount
+
+
 def _total(report: Report, fixed: Sequence[Line], now: datetime) -> list[str]:
     unknown = sum(line.hourly is None for line in fixed)
     currency = next((line.price.currency for line in fixed if line.price), "USD")
