@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak.errors import InputError, RetryError, UmiakError
+from umiak.launch.request import Request
 from umiak.messages.events import Done, Event, Failed, Notice, decode_lines, encode
 from umiak.spec.config import Config
 from umiak.spec.flags import build
@@ -213,7 +214,7 @@ def _run_apart(settings: Settings, config: bytes | None, on_event: OnEvent) -> D
         os.close(writing)
     message, done, told = "", None, False
     with _forwarding_interrupts(process) as interrupted:
-        _send(process, pickle.dumps({"settings": settings, "config": config, "path": sys.path}))
+        _send(process, pickle.dumps(Request(settings, config, sys.path)))
         for event in _events(reading):
             if interrupted.is_set() and not told:
                 told = True

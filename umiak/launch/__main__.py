@@ -1,8 +1,7 @@
 """A local job in an interpreter of its own: what umiak.train starts, because a process that has used torch cannot be forked.
 
-The request is one pickled dict on stdin: settings, the pickled config or None, and the caller's sys.path. stdin then stays
-open as lifeline: when the caller is gone, training stops with a checkpoint. Events go, as lines of JSON, to the descriptor
-named as argument.
+The request (request.py) comes pickled on stdin, which then stays open as lifeline: when the caller is gone, training stops with a
+checkpoint. Events go, as lines of JSON, to the descriptor named as argument.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import traceback
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.launch import local
+from umiak.launch.request import Request
 from umiak.messages.events import Event, Failed, encode_line
 from umiak.paddle_v1.registration import register
 from umiak.spec.load import Loaded
@@ -35,10 +35,10 @@ def main(events: int) -> int:
 
     try:
         register()
-        request = pickle.load(sys.stdin.buffer)
-        sys.path[:] = request["path"]
+        request: Request = pickle.load(sys.stdin.buffer)
+        sys.path[:] = request.path
         threading.Thread(target=_interrupt_when_alone, daemon=True).start()
-        return local.train(request["settings"], report, _loaded(request["config"]))
+        return local.train(request.settings, report, _loaded(request.config))
     except UmiakError as error:
         return failed(str(error), error.exit_code)
     except KeyboardInterrupt:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from umiak import logs
 from umiak.contract.lines import SERVER_MARK
-from umiak.errors import UmiakError, describe
+from umiak.errors import UmiakError
+from umiak.messages import startup
 from umiak.paddle_v1.registration import register
 from umiak.pserver.process import ServerOptions, serve
 
@@ -32,9 +33,9 @@ def main() -> int:
         os.dup2(stream.fileno(), 2)
     faulthandler.register(signal.SIGUSR1, file=2)
     try:
-        serve(options, lambda: print(json.dumps({"ready": True}), file=answers), sys.stdin.fileno())
+        serve(options, lambda: print(startup.encode(startup.Listening()), file=answers), sys.stdin.fileno())
     except UmiakError as error:
-        print(json.dumps(describe(error)), file=answers)
+        print(startup.encode(error), file=answers)
         return error.exit_code
     return 0
 

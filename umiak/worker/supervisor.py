@@ -24,6 +24,7 @@ from typing import Any
 
 from umiak.contract import reasons
 from umiak.errors import UmiakError
+from umiak.messages import startup
 from umiak.messages.control import (
     Busy,
     DumpStacks,
@@ -242,10 +243,10 @@ class Supervisor:
             return
         server = self.server
         if server is not None and not self._told & {"ready", "pserver"} and (answer := _answer(server)):
-            if "ready" in answer:
+            if isinstance(answer, startup.Listening):
                 self._ready()
             else:
-                self._ended("pserver", answer["exit_code"], answer["message"])
+                self._ended("pserver", answer.exit_code, str(answer))
         if server is not None and server.poll() is not None:
             self._ended("pserver", server.returncode, *self._describe(server.returncode))
         if self.trainer is not None and (ended := self.trainer.poll()) is not None:
@@ -309,11 +310,11 @@ class Supervisor:
         return self.trainer is None and self.server is None
 
 
-def _answer(server: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _answer(server: subprocess.Popen[bytes]) -> startup.Listening | UmiakError | None:
     """What a starting server has said, if anything."""
     assert server.stdout is not None
     line = server.stdout.readline() if select.select([server.stdout], [], [], 0)[0] else b""
-    return json.loads(line) if line else {}
+    return startup.decode(line) if line else None
 
 
 def describe(code: int) -> str:
