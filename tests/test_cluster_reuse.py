@@ -11,7 +11,7 @@ from tests.cluster_options import chosen
 from tests.fake_aws.people import ACCOUNT
 from tests.test_cluster_ownership import data, keeping, kept_before
 from umiak.cluster import reuse, template
-from umiak.cluster.inventory import Thing
+from umiak.cluster.things import Thing
 from umiak.spec import yamlfile
 from umiak.spec.cluster import ClusterSpec, Existing
 

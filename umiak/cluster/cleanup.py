@@ -10,8 +10,8 @@ from functools import partial
 
 from umiak.cluster import inventory, waiting
 from umiak.cluster.aws import Aws, AwsError
-from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
+from umiak.cluster.things import Thing
 from umiak.errors import RetryError
 from umiak.spec.cluster import ClusterSpec
 

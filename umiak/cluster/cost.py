@@ -11,11 +11,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from umiak.cluster import prices, running, stacks
+from umiak.cluster import inventory, prices, stacks
 from umiak.cluster.aws import Aws, AwsError, DeniedError
 from umiak.cluster.prices import Price, PriceBook
-from umiak.cluster.running import Resource
 from umiak.cluster.template import bastion
+from umiak.cluster.things import Thing
 from umiak.errors import InputError, RetryError
 from umiak.spec.cluster import ClusterSpec
 
@@ -94,29 +94,34 @@ def by_use(spec: ClusterSpec, book: PriceBook, stored: bool) -> Iterator[Line]:
         yield Line(what, Decimal(1), unit, "use", book.price(query))
 
 
-def actual(spec: ClusterSpec, book: PriceBook, resources: list[Resource]) -> list[Line]:
-    """What the cluster costs as it stands, a line for each resource."""
-    queries: dict[str, tuple[Per, prices.Query]] = {
-        "EKS control plane": ("hour", prices.CONTROL_PLANE),
-        "disk": ("month", prices.DISK_GB),
-        "NAT gateway": ("hour", prices.NAT_HOUR),
-        "public IPv4 address": ("hour", prices.ADDRESS_HOUR),
-        "KMS key": ("month", prices.KEY_MONTH),
-        "EFS stored": ("month", prices.EFS_GB),
-    }
+# By the kind in the inventory: what the line calls it, and its price.
+_METERED: dict[str, tuple[str, Per, prices.Query]] = {
+    "EKS cluster": ("EKS control plane", "hour", prices.CONTROL_PLANE),
+    "disk": ("disk", "month", prices.DISK_GB),
+    "NAT gateway": ("NAT gateway", "hour", prices.NAT_HOUR),
+    "IP address": ("public IPv4 address", "hour", prices.ADDRESS_HOUR),
+    "key": ("KMS key", "month", prices.KEY_MONTH),
+    "file system": ("EFS stored", "month", prices.EFS_GB),
+}
+
+
+def actual(spec: ClusterSpec, book: PriceBook, things: list[Thing]) -> list[Line]:
+    """What the cluster costs as it stands, a line for each thing that has a meter."""
     lines = []
-    for item in resources:
-        what = f"{item.kind} {item.name}"
-        if item.kind in ("node", "bastion"):
-            what = f"{item.kind} {item.name}, {item.detail}{' spot' if item.spot else ''}"
-            zone = item.zone or spec.zones[0]
-            price = book.spot([item.detail], zone) if item.spot else book.price(prices.instance(item.detail))
-            lines.append(Line(what, item.quantity, "", "hour", price, item.since))
-        elif item.kind in queries:
-            per, query = queries[item.kind]
+    for thing in things:
+        meter = thing.meter
+        if meter is None:
+            continue
+        if thing.kind in ("node", "bastion"):
+            what = f"{thing.kind} {thing.name}, {thing.detail}{' spot' if meter.spot else ''}"
+            zone = meter.zone or spec.zones[0]
+            price = book.spot([thing.detail], zone) if meter.spot else book.price(prices.instance(thing.detail))
+            lines.append(Line(what, meter.quantity, "", "hour", price, meter.since))
+        elif thing.kind in _METERED:
+            title, per, query = _METERED[thing.kind]
             # A disk of another kind has another price, which is not asked for.
-            known = item.kind != "disk" or item.detail == "gp3"
-            lines.append(Line(what, item.quantity, item.unit, per, book.price(query) if known else None, item.since))
+            price = book.price(query) if thing.kind != "disk" or meter.type == "gp3" else None
+            lines.append(Line(f"{title} {thing.name}", meter.quantity, meter.unit, per, price, meter.since))
     return lines + list(by_use(spec, book, stored=False))
 
 
@@ -139,7 +144,7 @@ def report(spec: ClusterSpec, aws: Aws, book: PriceBook) -> Report:
         created = stack is not None and stack.ours
     except (AwsError, InputError, RetryError) as error:
         trouble = error
-    lines = actual(spec, book, running.resources(aws, spec)) if created else planned(spec, book)
+    lines = actual(spec, book, inventory.metered(aws, spec)) if created else planned(spec, book)
     book.save()
     trouble = trouble or book.trouble
     if trouble and not isinstance(trouble, DeniedError) and not any(line.price for line in lines):

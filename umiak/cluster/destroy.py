@@ -17,10 +17,10 @@ from umiak.cluster.checks.account import caller
 from umiak.cluster.display import showing
 from umiak.cluster.display.progress import Progress
 from umiak.cluster.fates import Remains
-from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
 from umiak.cluster.stacks import Stack
 from umiak.cluster.talk import Talk
+from umiak.cluster.things import Thing
 from umiak.errors import InputError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 from umiak.spec.yamlfile import to_yaml

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from umiak.cluster import cleanup, inventory
 from umiak.cluster.aws import Aws
 from umiak.cluster.cleanup import Say
-from umiak.cluster.inventory import Thing
 from umiak.cluster.ownership import Owner
+from umiak.cluster.things import Thing
 from umiak.spec.cluster import ClusterSpec
 
 

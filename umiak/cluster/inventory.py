@@ -5,44 +5,62 @@ made carries the cluster's name as a tag, and counts only within our own network
 
 One function for each kind, in the order things are removed. They ask the services themselves, which know what is there now; the
 tagging API, which knows all services but is minutes late, is asked last, for what no function here knows.
+
+`everything` answers what is left to remove, `metered` what a created cluster is billed for by the hour or by its size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from umiak.cluster import stacks
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.ownership import Owner
 from umiak.cluster.template.roles import JOBS, role_name
 from umiak.cluster.template.storage import log_group_name
+from umiak.cluster.things import Meter, Thing
 from umiak.spec.cluster import TAG, ClusterSpec
 
 # Tags by which controllers inside Kubernetes mark what they made.
 _OWNED, _BALANCER = "kubernetes.io/cluster/{}", "elbv2.k8s.aws/cluster"
 # And the tag of what GuardDuty made, whose value is "true".
 _GUARDDUTY = "GuardDutyManaged"
-
-
-@dataclass(frozen=True)
-class Thing:
-    kind: str
-    name: str
-    billed: bool = True
-    # What it is in or about, where that helps to find it.
-    detail: str = ""
-    # Kept by an earlier cluster with the same name.
-    earlier: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+# AWS bills a GB of 2^30 bytes.
+_GB = Decimal(2**30)
 
 
 def everything(aws: Aws, spec: ClusterSpec, owner: Owner) -> list[Thing]:
     found = [thing for look in LOOKS for thing in look(aws, spec, owner)]
     return found + list(_others(aws, spec))
+
+
+def metered(aws: Aws, spec: ClusterSpec) -> list[Thing]:
+    """What a created cluster costs by the hour or by its size, each thing with its meter. Only what is complete or runs."""
+    made = {
+        title: entry.get("PhysicalResourceId", "")
+        for title, entry in stacks.resources(aws, spec.name).items()
+        if entry["ResourceStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+    }
+    found: list[Thing] = []
+    if "Cluster" in made:
+        since = aws.call("eks", "DescribeCluster", name=spec.name)["cluster"]["createdAt"]
+        found.append(Thing("EKS cluster", spec.name, meter=Meter(since)))
+    found += [*running_nodes(aws, spec), *_bastion(aws, spec, made.get("Bastion")), *_node_disks(aws, spec)]
+    for gateway in _nat_gateways(aws, spec):
+        found.append(Thing("NAT gateway", gateway["NatGatewayId"], meter=Meter(gateway["CreateTime"])))
+        addresses = [entry["PublicIp"] for entry in gateway["NatGatewayAddresses"] if entry.get("PublicIp")]
+        found += [Thing("IP address", address, meter=Meter(gateway["CreateTime"])) for address in addresses]
+    if "Key" in made:
+        key = aws.call("kms", "DescribeKey", KeyId=made["Key"])["KeyMetadata"]
+        found.append(Thing("key", made["Key"], meter=Meter(key["CreationDate"])))
+    if name := spec.existing.volume or made.get("Volume"):
+        volume = aws.call("efs", "DescribeFileSystems", FileSystemId=name)["FileSystems"][0]
+        size = Decimal(volume["SizeInBytes"]["Value"]) / _GB
+        found.append(Thing("file system", name, meter=Meter(volume["CreationTime"], size, "GB")))
+    return found
 
 
 def _missing(ask: Callable[[], dict[str, Any]], *codes: str) -> dict[str, Any] | None:
@@ -116,16 +134,56 @@ def nodes(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
         {"Name": "tag:eks:cluster-name", "Values": [spec.name]},
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
     ]
+    for instance in _instances(aws, filters):
+        yield _machine("node", instance)
+
+
+def running_nodes(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    """With their public addresses."""
+    filters = [
+        {"Name": "tag:eks:cluster-name", "Values": [spec.name]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
+    ]
+    for instance in _instances(aws, filters):
+        yield _machine("node", instance)
+        yield from _address(instance)
+
+
+def _bastion(aws: Aws, spec: ClusterSpec, name: str | None) -> Iterator[Thing]:
+    if name is None:
+        return
+    for instance in _instances(aws, _filter(spec)):
+        if instance["InstanceId"] == name and instance["State"]["Name"] in ("pending", "running"):
+            yield _machine("bastion", instance)
+            yield from _address(instance)
+
+
+def _instances(aws: Aws, filters: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for reservation in aws.pages("ec2", "DescribeInstances", "Reservations", Filters=filters):
-        for instance in reservation["Instances"]:
-            yield Thing("node", instance["InstanceId"], detail=instance["InstanceType"])
+        yield from reservation["Instances"]
+
+
+def _machine(kind: str, instance: dict[str, Any]) -> Thing:
+    spot = instance.get("InstanceLifecycle") == "spot"
+    meter = Meter(instance["LaunchTime"], spot=spot, zone=instance["Placement"]["AvailabilityZone"])
+    return Thing(kind, instance["InstanceId"], detail=instance["InstanceType"], meter=meter)
+
+
+def _address(instance: dict[str, Any]) -> Iterator[Thing]:
+    if instance.get("PublicIpAddress"):
+        yield Thing("IP address", instance["PublicIpAddress"], meter=Meter(instance["LaunchTime"]))
 
 
 def disks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
     """Of nodes, by our tag; of Kubernetes' claims, by its own."""
-    for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=_filter(spec)):
-        yield Thing("disk", volume["VolumeId"], detail="of a node")
+    yield from _node_disks(aws, spec)
     yield from kubernetes_disks(aws, spec, owner)
+
+
+def _node_disks(aws: Aws, spec: ClusterSpec) -> Iterator[Thing]:
+    for volume in aws.pages("ec2", "DescribeVolumes", "Volumes", Filters=_filter(spec)):
+        meter = Meter(volume["CreateTime"], Decimal(volume["Size"]), "GB", volume["VolumeType"])
+        yield Thing("disk", volume["VolumeId"], detail="of a node", meter=meter)
 
 
 def kubernetes_disks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
@@ -150,11 +208,16 @@ def _control_plane(aws: Aws, spec: ClusterSpec) -> dict[str, Any]:
 
 
 def gateways(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:
-    for gateway in aws.pages("ec2", "DescribeNatGateways", "NatGateways", Filters=_filter(spec)):
-        if gateway["State"] not in ("deleted", "deleting", "failed"):
-            yield Thing("NAT gateway", gateway["NatGatewayId"])
+    for gateway in _nat_gateways(aws, spec):
+        yield Thing("NAT gateway", gateway["NatGatewayId"])
     for address in aws.call("ec2", "DescribeAddresses", Filters=_filter(spec))["Addresses"]:
         yield Thing("IP address", address["PublicIp"])
+
+
+def _nat_gateways(aws: Aws, spec: ClusterSpec) -> Iterator[dict[str, Any]]:
+    for gateway in aws.pages("ec2", "DescribeNatGateways", "NatGateways", Filters=_filter(spec)):
+        if gateway["State"] not in ("deleted", "deleting", "failed"):
+            yield gateway
 
 
 def networks(aws: Aws, spec: ClusterSpec, owner: Owner) -> Iterator[Thing]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from umiak.cluster import fates, ownership, stacks
 from umiak.cluster.aws import Aws
 from umiak.cluster.checks.account import caller
-from umiak.cluster.inventory import Thing
+from umiak.cluster.things import Thing
 from umiak.spec.cluster import USER_TAG, ClusterSpec, Existing, partition
 
 

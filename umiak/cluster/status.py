@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from umiak.cluster import cost, running, stacks, states
+from umiak.cluster import cost, inventory, stacks, states
 from umiak.cluster.aws import Aws, AwsError
 from umiak.cluster.display import tables
 from umiak.cluster.prices import PriceBook
@@ -83,7 +83,7 @@ def look(aws: Aws, spec: ClusterSpec, book: PriceBook) -> Status:
         version=cluster.get("version"),
         endpoint=cluster.get("endpoint"),
         groups=_groups(aws, spec) if cluster else (),
-        nodes_running=sum(item.kind == "node" for item in running.nodes(aws, spec)),
+        nodes_running=sum(item.kind == "node" for item in inventory.running_nodes(aws, spec)),
         volume=volume,
         mount_targets=_mounts(aws, volume) if volume else {},
         bucket=spec.existing.bucket or _physical(described, "Bucket"),
@@ -127,6 +127,6 @@ def _mounts(aws: Aws, volume: str) -> dict[str, int]:
 
 
 def _per_hour(aws: Aws, spec: ClusterSpec, book: PriceBook) -> str:
-    lines = cost.actual(spec, book, running.resources(aws, spec))
+    lines = cost.actual(spec, book, inventory.metered(aws, spec))
     book.save()
     return tables.per_hour(lines)
