@@ -62,10 +62,12 @@ class Killer:
             return
         with kept(self.life.directory):
             report = Path(tempfile.mkstemp(prefix="umiak-kill-")[1])
+            self.life.aws.asleep = True
             child = os.fork()
             if child == 0:
                 self._live_on(report)
             _, status = os.waitpid(child, 0)
+            self.life.aws.asleep = False
             if status:
                 self.failures.append(f"killed {moment}:\n{report.read_text()}")
             report.unlink()

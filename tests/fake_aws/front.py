@@ -49,6 +49,8 @@ class Front:
             return [f"{self.fake.address}\n".encode()]
         call, operation, protocol = calls.read(environ)
         environ["wsgi.input"] = io.BytesIO(body)
+        if self.fake.asleep:
+            self.fake.unmodelled.append(f"{call} came from a child process, which has a fake of its own to ask")
         if call.via:
             # A service at work, within a request that has the lock.
             return self._answered(call, operation, protocol, environ, start)

@@ -71,6 +71,8 @@ class FakeAws:
         self.moto = DomainDispatcherApplication(create_backend_app)
         # To make a client takes longer than all it will be asked.
         self._clients: dict[tuple[str, ...], Any] = {}
+        # While a child made by `fork` is at work: nobody may ask this process meanwhile.
+        self.asleep = False
         self.kubernetes = ApiServer(self)
         self.arrange()
         self._server = make_server("127.0.0.1", 0, front.Front(self), threaded=True, request_handler=_QuietHandler)
@@ -124,7 +126,11 @@ class FakeAws:
         self.guards["ec2", "DeleteVpcEndpoints"] = self.guardduty.deleted
 
     def after_fork(self) -> None:
-        """In a child process, which has a copy of everything here but no threads: answer at a port of its own."""
+        """In a child process, which has a copy of everything here but no threads: answer at a port of its own.
+
+        What is due on the clock may hold a client that was made before; it asks the child, too (`client`).
+        """
+        self.asleep = False
         self.lock = threading.RLock()
         self._clients.clear()
         self._server = make_server("127.0.0.1", 0, front.Front(self), threaded=True, request_handler=_QuietHandler)
@@ -165,6 +171,7 @@ class FakeAws:
 
     def client(self, service: str, person: Person | None = None, region: str = REGION, via: str = "") -> Any:
         """A boto3 client for a test's own preparations; `via` for a service that acts for that person."""
+        made_at = self.endpoint
         who = person or self.admin
         known = (service, who.key_id, region, via)
         if known in self._clients:
@@ -177,6 +184,11 @@ class FakeAws:
             aws_secret_access_key="secret",
             config=Config(retries={"total_max_attempts": 1}, request_checksum_calculation="when_required"),
         )
+
+        def here(request: Any, **_: Any) -> None:
+            request.url = request.url.replace(made_at, self.endpoint, 1)
+
+        client.meta.events.register("before-sign", here)
         if via:
             client.meta.events.register(
                 "before-sign", lambda request, **_: request.headers.add_header("X-Fake-Via", via)
