@@ -128,11 +128,10 @@ class FakeAws:
     def after_fork(self) -> None:
         """In a child process, which has a copy of everything here but no threads: answer at a port of its own.
 
-        What is due on the clock may hold a client that was made before; it asks the child, too (`client`).
+        Clients made before, which what is due on the clock may hold, ask the child from now on (`client`).
         """
         self.asleep = False
         self.lock = threading.RLock()
-        self._clients.clear()
         self._server = make_server("127.0.0.1", 0, front.Front(self), threaded=True, request_handler=_QuietHandler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

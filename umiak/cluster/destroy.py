@@ -191,8 +191,6 @@ def the_stack(work: Work) -> None:
         stack = work.stack()
         if stack is None:
             return
-        if stack.status == "REVIEW_IN_PROGRESS":
-            stacks.discard(work.aws, stack.name)
         after = None
         if stack.status != "DELETE_IN_PROGRESS":
             after = stacks.delete(work.aws, stack, _given_up(work, stack) if attempt == ATTEMPTS else ())

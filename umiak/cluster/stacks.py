@@ -151,9 +151,19 @@ def discard(aws: Aws, name: str) -> None:
         aws.call("cloudformation", "DeleteChangeSet", StackName=name, ChangeSetName=CHANGE_SET)
 
 
+def _discard_with_stack(aws: Aws, name: str) -> None:
+    """A stack that is only a plan of ours. Without its plan nothing would tell that it is ours, so both go at once."""
+    stack = find(aws, name)
+    if stack and stack.ours and stack.status == "REVIEW_IN_PROGRESS":
+        watch(aws, stack.id, delete(aws, stack), lambda event, began: None)
+
+
 def plan(aws: Aws, name: str, body: str, parameters: dict[str, str], *, new: bool) -> Planned | None:
     """A change set for that template; None when there is nothing to change. An old one of ours is replaced."""
-    discard(aws, name)
+    if new:
+        _discard_with_stack(aws, name)
+    else:
+        discard(aws, name)
     optional = {"OnStackFailure": "ROLLBACK"} if new else {}
     with _asked_twice("AlreadyExistsException"):
         aws.call(
