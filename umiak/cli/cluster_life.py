@@ -260,6 +260,7 @@ def destroy(options: argparse.Namespace) -> int:
     from umiak.cluster import access
     from umiak.cluster import destroy as removing
     from umiak.cluster.display import showing
+    from umiak.cluster.removal import Work
 
     spec, aws = _aws(options)
     client = access.client_of(options.kubeconfig, _connect)
@@ -267,7 +268,7 @@ def destroy(options: argparse.Namespace) -> int:
         with contextlib.ExitStack() as open_until_the_end:
             if spec.kubernetes.bastion:
                 client = partial(_through, aws, spec, options.kubeconfig, client, open_until_the_end)
-            remains = removing.destroy(removing.Work(aws, spec, talk(options.yes), client, options.earlier))
+            remains = removing.destroy(Work(aws, spec, talk(options.yes), client, options.earlier))
     except KeyboardInterrupt:
         print("not finished: `umiak cluster destroy` resumes from here", flush=True)
         raise

@@ -19,10 +19,10 @@ from umiak.cluster import (
     checks,
     connect,
     cost,
-    destroy,
     difference,
     fates,
     kube,
+    leftovers,
     live,
     stacks,
     states,
@@ -35,6 +35,7 @@ from umiak.cluster.difference import Change
 from umiak.cluster.display import showing, tables
 from umiak.cluster.display.progress import Progress
 from umiak.cluster.prices import PriceBook
+from umiak.cluster.removal import Work
 from umiak.cluster.stacks import Stack, StackResult
 from umiak.cluster.states import Step
 from umiak.cluster.talk import Talk
@@ -180,8 +181,7 @@ class Up:
 
     def _clean(self, stack: Stack | None) -> None:
         path = self.kubeconfig
-        work = destroy.Work(self.aws, self.spec, self.talk, access.client_of(path, self.connect))
-        destroy.clean(work)
+        leftovers.remove(Work(self.aws, self.spec, self.talk, access.client_of(path, self.connect)))
         left = stacks.find(self.aws, self.spec.name)
         if left:
             raise UmiakError(
