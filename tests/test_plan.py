@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.processes import TINY, snapshot_bytes, umiak
 from umiak.launch.plan import plan_workers
+from umiak.messages.control import ServiceAddress
 from umiak.spec.settings import Settings
 
 RUN = Path("run")
@@ -15,8 +16,8 @@ def test_a_worker_is_a_trainer_and_a_server_side_by_side() -> None:
     plans = plan_workers(Settings(workers=2), RUN, "token")
     assert [plan.trainer for plan in plans] == [0, 1]
     assert [plan.addresses for plan in plans] == [
-        (("unix:run/server-0-0", True, True),),
-        (("unix:run/server-1-0", True, True),),
+        (ServiceAddress("unix:run/server-0-0", True, True),),
+        (ServiceAddress("unix:run/server-1-0", True, True),),
     ]
 
 
@@ -30,9 +31,9 @@ def test_sparse_ports_hold_the_rows_and_dense_ports_the_blocks() -> None:
     settings = Settings(workers=2, transport="tcp", port=7164, ports_num=2, ports_num_for_sparse=1)
     plans = plan_workers(settings, RUN, "token")
     assert plans[1].addresses == (
-        ("127.0.0.1:7167", True, False),
-        ("127.0.0.1:7168", True, False),
-        ("127.0.0.1:7169", False, True),
+        ServiceAddress("127.0.0.1:7167", True, False),
+        ServiceAddress("127.0.0.1:7168", True, False),
+        ServiceAddress("127.0.0.1:7169", False, True),
     )
 
 
