@@ -208,6 +208,9 @@ def test_arguments_of_one_verb_are_no_settings_of_a_training() -> None:
     assert not {"workload", "rounds", "plot", "rows", "network_us", "paddle"} & set(FLAGS)
     assert parse_own("show", ["a.py", "--workers=2", "--local"], show.ARGUMENTS).local
     assert parse_own("export", ["--init-model-path=x"], export.ARGUMENTS).snapshot == Path("x")
+    assert parse_own("certs", ["--tls=x"], certs.ARGUMENTS).directory == Path("x"), (
+        "flags of earlier versions are still read"
+    )
 
 
 def test_a_python_caller_gives_values_where_a_command_line_has_text() -> None:

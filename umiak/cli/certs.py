@@ -23,7 +23,7 @@ class Arguments:
 ARGUMENTS = Own(
     Arguments,
     {
-        "directory": Flag("where they go"),
+        "directory": Flag("where they go", aliases=("tls",)),
         "workers": Flag("number of workers: a trainer and a parameter server each", minimum=1),
         "overwrite": Flag("replace what is there"),
     },
