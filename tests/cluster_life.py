@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -191,8 +193,13 @@ def life(aws: FakeAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
 
     monkeypatch.setattr(waiting, "sleep", pass_time)
     monkeypatch.setattr(waiting, "now", lambda: aws.clock.seconds)
-    # What boto3 waits before it tries again.
-    monkeypatch.setattr("time.sleep", pass_time)
+    strangers, really_sleep = set(threading.enumerate()) - {threading.current_thread()}, time.sleep
+
+    def sleep(seconds: float) -> None:
+        """What boto3 waits before it tries again. Threads that other tests left have no part in this clock."""
+        (really_sleep if threading.current_thread() in strangers else pass_time)(seconds)
+
+    monkeypatch.setattr("time.sleep", sleep)
     monkeypatch.setattr(cluster_life, "_connect", lambda path: Kubernetes(aws))
     # Most of `validate` has tests of its own, and takes as long as the rest.
     monkeypatch.setattr(checks, "ONLINE", {name: checks.ONLINE[name] for name in ("name", "existing")})
