@@ -86,8 +86,8 @@ def test_a_wheel_measures_umiak_against_its_limit_and_says_what_is_missing(
     assert "come with umiak's source tree, not with the wheel" in capsys.readouterr().err
 
 
-def test_a_baseline_is_one_more_system_of_a_training() -> None:
-    assert systems("ctr", paddle=False, baseline=True)[-1] == "baseline"
+def test_a_baseline_takes_turns_with_umiak_and_its_limit_alone() -> None:
+    assert systems("ctr", paddle=True, baseline=True) == ["limit", "umiak", "baseline"]
     assert "baseline" not in systems("wire-trips", paddle=False, baseline=True)
 
 

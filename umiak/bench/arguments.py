@@ -45,7 +45,7 @@ ARGUMENTS = Own(
         "json": Flag("a file for the figures"),
         "plot": Flag("a PNG for the figures"),
         "paddle": Flag("measure Paddle 2.6.2 too, which is installed for it (600 MB)"),
-        "baseline": Flag("measure umiak of another checkout too, which `make setup` has prepared"),
+        "baseline": Flag("compare with umiak of another checkout, which `make setup` has prepared"),
         "rows": Flag("capacity: how many rows the table grows to", minimum=1_000_000),
         "network_gbit": Flag("scale: what the network between machines carries, in Gbit/s", minimum=1),
         "network_us": Flag("scale: how long it takes one way, in microseconds", minimum=0),

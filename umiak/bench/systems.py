@@ -62,11 +62,16 @@ BASELINE = "baseline"
 
 
 def systems(workload: str, paddle: bool, baseline: bool = False) -> list[str]:
-    """What is measured here: Paddle and a baseline if asked for, others that umiak is compared with where they are installed."""
+    """What is measured here: Paddle if asked for, others that umiak is compared with where they are installed.
+
+    Who asks for a baseline wants to know what a change costs: umiak before and after it, and nothing else, take turns.
+    """
+    if baseline and workload in TRAINED:
+        return ["limit", "umiak", BASELINE]
     found = [name for name in _OF[workload] if paddle or not name.startswith("paddle")]
     if not has_peers():
         found = [name for name in found if not place(workload, name)[0].startswith("peers.")]
-    return [*found, BASELINE] if baseline and workload in TRAINED else found
+    return found
 
 
 def has_peers() -> bool:
