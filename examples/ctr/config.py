@@ -1,6 +1,6 @@
 """Will this impression be clicked? Wide & deep: one weight per category, and a network on their embeddings.
 
-Runs on made-up impressions over 10 million ids. With Criteo's files: train=ctr.criteo("train.txt", pool=1_000_000).
+Runs on made-up impressions over 10 million ids. With Criteo's files: train=ctr.criteo("train.txt").
 `--config_args rows=float16` keeps the embeddings in half precision.
 """
 

@@ -3,6 +3,7 @@
 from umiak.data.columns import Columns, Ragged
 from umiak.data.readers import read
 from umiak.data.sources import batch_provider, provider
+from umiak.data.streaming.source import stream, train_test_split
 from umiak.spec.config import Shard
 
-__all__ = ["Columns", "Ragged", "Shard", "batch_provider", "provider", "read"]
+__all__ = ["Columns", "Ragged", "Shard", "batch_provider", "provider", "read", "stream", "train_test_split"]

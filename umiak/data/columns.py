@@ -14,10 +14,10 @@ from umiak.spec.config import Shard
 
 
 class Ragged(NamedTuple):
-    """One list per sample, end to end: sample i has values[offsets[i]:offsets[i + 1]].
+    """Lists of different lengths, one per sample, stored end to end: sample i has `values[offsets[i]:offsets[i + 1]]`.
 
-    `values` may be a Ragged itself: then sample i has those of its lists.
-    Holds NumPy arrays in a table and torch tensors in a model; `offsets` has one entry more than there are samples.
+    `offsets` has one entry more than there are samples. In a table both are NumPy arrays, in a model torch tensors. `values`
+    may itself be a Ragged, for lists of lists.
     """
 
     values: Any
@@ -29,7 +29,10 @@ class Ragged(NamedTuple):
 
 
 class Columns:
-    """Named columns of equal length: arrays whose first axis is the samples, or Ragged. Also a source of batches."""
+    """A table in memory: named columns of equal length, each an array whose first axis is the samples, or a Ragged.
+
+    It is also a source of batches.
+    """
 
     def __init__(self, columns: Mapping[str, np.ndarray | Ragged]) -> None:
         if not columns:
@@ -46,7 +49,7 @@ class Columns:
 
     @classmethod
     def from_samples(cls, samples: Iterable[Mapping[str, Any]]) -> Columns:
-        """A table of samples: a number is a 1-D column, an array is stacked, a list becomes Ragged."""
+        """Build a table from samples: numbers become a 1-D column, arrays are stacked, lists become a Ragged."""
         return gather((f"sample {number}", sample) for number, sample in enumerate(samples))
 
     @classmethod
@@ -67,14 +70,14 @@ class Columns:
         return tuple(self._columns)
 
     def take(self, indices: np.ndarray) -> dict[str, Any]:
-        """The batch of these samples, in this order."""
+        """Return these samples, in this order, as a batch."""
         return {name: _take(column, indices) for name, column in self._columns.items()}
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
-        """Batches from number `start` on.
+        """Yield batches, from number `start` on.
 
-        The whole table is shuffled and then dealt out one sample at a time, so that batch k of n trainers together
-        holds the same samples as batch k of one trainer whose batches are n times as large.
+        The whole table is shuffled and then dealt out one sample at a time. So batch k of n trainers together holds the same
+        samples as batch k of one trainer whose batches are n times as large.
         """
         order = np.arange(self._length) if seed is None else np.random.default_rng(seed).permutation(self._length)
         return self.cut(order[shard.index :: shard.count], size, start)

@@ -7,28 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import log1p
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from umiak.data.columns import Columns
-from umiak.data.readers import read
-from umiak.data.sources import Kept, Pooled
+from umiak.data.streaming.source import WINDOW, Stream, stream
 
 FEATURES, DENSE = 26, 13
 IDS = 10_000_000
 """How many ids there are over all features."""
+DIGITS = 8
+_COUNTS = [f"f{number}" for number in range(1, 1 + DENSE)]
+_CATEGORIES = [f"f{number}" for number in range(1 + DENSE, 1 + DENSE + FEATURES)]
+_HEX = np.full(256, 255, np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)] = [*range(16), *range(10, 16)]
 
 
-def criteo(paths: str | Path | Sequence[str | Path], ids: int = IDS, pool: int | None = None) -> Kept | Pooled:
+def criteo(paths: str | Path | Sequence[str | Path], ids: int = IDS, window: int = WINDOW) -> Stream:
     """A source of files in the layout of the Criteo challenges: label, 13 counts, 26 hexadecimal categories, by tabs.
 
     Any cell but the label may be empty. Counts become log(1 + count), negative and empty ones 0. Categories are folded
-    into `ids` / 26 ids per feature, where 0 stands for an empty cell.
+    into `ids` / 26 ids per feature, where 0 stands for an empty cell. Files are streamed: see `umiak.data.stream`.
     """
-    return read(paths, partial(_impression, ids // FEATURES), header=False, pool=pool)
+    types = dict.fromkeys(_COUNTS, int) | dict.fromkeys(_CATEGORIES, str)
+    parse = partial(_impressions, ids // FEATURES)
+    return stream(paths, {"f0": int, **types}, parse, by="batch", header=False, format="tsv", window=window)
 
 
 def synthetic(samples: int, seed: int = 0, ids: int = IDS) -> Columns:
@@ -52,14 +57,29 @@ def synthetic(samples: int, seed: int = 0, ids: int = IDS) -> Columns:
     return Columns({"ids": columns, "dense": dense, "label": label.astype(np.int64)})
 
 
-def _impression(each: int, cells: list[str] | str) -> Mapping[str, Any]:
-    cells = cells.split("\t") if isinstance(cells, str) else cells
-    if len(cells) != 1 + DENSE + FEATURES:
-        raise ValueError(f"{len(cells)} cells where the Criteo layout has {1 + DENSE + FEATURES}")
-    dense = [log1p(max(0, int(cell))) if cell else 0.0 for cell in cells[1 : 1 + DENSE]]
-    folded = [1 + int(cell, 16) % (each - 1) if cell else 0 for cell in cells[1 + DENSE :]]
+def _impressions(each: int, table: Any) -> Mapping[str, Any]:
+    """Many at once: a function of single cells would take as long as the training."""
+    import pyarrow.compute as pc
+
+    counts = np.stack([pc.fill_null(table[name], 0).to_numpy() for name in _COUNTS], 1)
+    ids = np.stack([_folded(table[name], each) for name in _CATEGORIES], 1)
     return {
-        "ids": np.array(folded, np.int64) + np.arange(FEATURES) * each,
-        "dense": np.array(dense, np.float32),
-        "label": int(cells[0]),
+        "ids": ids + np.arange(FEATURES) * each,
+        "dense": np.log1p(np.maximum(counts, 0)).astype(np.float32),
+        "label": table["f0"].to_numpy(),
     }
+
+
+def _folded(column: Any, each: int) -> np.ndarray:
+    """Hexadecimal cells as ids below `each`: 0 for an empty one."""
+    import pyarrow.compute as pc
+
+    column = column.combine_chunks()
+    filled = pc.utf8_lpad(column, DIGITS, "0")
+    digits = np.frombuffer(filled.buffers()[2], np.uint8, len(column) * DIGITS, filled.offset * DIGITS)
+    values = _HEX[digits.reshape(-1, DIGITS)]
+    if values.max(initial=0) > 15:
+        wrong = column[int(np.flatnonzero((values > 15).any(1))[0])].as_py()
+        raise ValueError(f"{wrong!r} is not a category of up to {DIGITS} hexadecimal digits")
+    numbers = values.astype(np.int64) @ (16 ** np.arange(DIGITS - 1, -1, -1, dtype=np.int64))
+    return np.where(pc.utf8_length(column).to_numpy() > 0, 1 + numbers % (each - 1), 0)

@@ -115,7 +115,7 @@ def _from_grouplens(name: str, md5: str, files: tuple[str, ...]) -> dict[str, by
     except OSError as error:
         raise _Unreachable(f"{address} is out of reach ({getattr(error, 'reason', error)})") from None
     if hashlib.md5(content, usedforsecurity=False).hexdigest() != md5:
-        raise _Unreachable(f"{address} has another checksum than the published {md5}")
+        raise _Unreachable(f"{address} does not match the published checksum {md5}")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {file: archive.read(f"{name}/{file}") for file in files}
 

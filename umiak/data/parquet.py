@@ -10,6 +10,7 @@ import numpy as np
 
 from umiak.data.columns import Columns, Ragged
 from umiak.errors import InputError
+from umiak.extras import needed
 
 
 def rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -26,14 +27,15 @@ def tables(path: str) -> Iterator[Columns]:
     """The file in pieces: numbers as columns, lists as Ragged."""
     with opened(path) as file:
         for batch in file.iter_batches():
-            yield Columns({name: _column(path, name, batch.column(name)) for name in batch.schema.names})
+            yield Columns({name: column_of(path, name, batch.column(name)) for name in batch.schema.names})
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Any]:
     """The file; what pyarrow cannot read is an InputError."""
-    import pyarrow
-    from pyarrow.parquet import ParquetFile
+    with needed("parquet", "Parquet files need"):
+        import pyarrow
+        from pyarrow.parquet import ParquetFile
 
     try:
         with ParquetFile(path) as file:
@@ -44,11 +46,12 @@ def opened(path: str) -> Iterator[Any]:
         ) from None
 
 
-def _column(path: str, name: str, column: Any) -> np.ndarray | Ragged:
+def column_of(path: str, name: str, column: Any) -> np.ndarray | Ragged:
+    """An array of pyarrow as a column: numbers, or lists of numbers."""
     from pyarrow import types
 
     if column.null_count:
-        raise InputError(f"{path}: column {name!r} has empty cells; give read() a parse function that fills them")
+        raise InputError(f"{path}: column {name!r} has empty cells; give a parse function that fills them")
     if types.is_list(column.type) or types.is_large_list(column.type):
         offsets = column.offsets.to_numpy().astype(np.int64)
         return Ragged(_numbers(path, name, column.flatten()), offsets - offsets[0])
@@ -63,7 +66,7 @@ def _numbers(path: str, name: str, column: Any) -> np.ndarray:
     real = types.is_floating(column.type)
     if not (real or types.is_integer(column.type) or types.is_boolean(column.type)) or column.null_count:
         raise InputError(
-            f"{path}: column {name!r} holds {column.type}, not plain numbers; give read() a parse function that makes them"
+            f"{path}: column {name!r} holds {column.type}, not plain numbers; give a parse function that makes them"
         )
     values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(np.float32 if real else np.int64)
     return values

@@ -33,11 +33,11 @@ def read(
     header: bool = True,
     pool: int | None = None,
 ) -> Kept | Pooled:
-    """A source of the records of one file, of all that match a pattern, or of a list of either.
+    """A source of the records of one file, of all files that match a pattern, or of a list of either.
 
-    `parse(record)` gives a sample, or None to leave the record out. A record is a line of .txt as str; a row of .csv or
-    .tsv as a dict by the header line, or as a list with `header=False`; a value of .jsonl; a row of .parquet as a dict.
-    Without `parse`, the records of .jsonl and the columns of .parquet are taken as they are. `pool` is provider()'s.
+    `parse(record)` returns a sample, or None to skip the record. A record is a line of .txt as a str; a row of .csv or .tsv as a
+    dict with the names of the header line, or as a list with `header=False`; a value of .jsonl; a row of .parquet as a dict.
+    Without `parse`, the records of .jsonl and the columns of .parquet are used as they are. `pool` is the same as in `provider`.
     """
     listed = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     if not listed:
@@ -95,7 +95,7 @@ def _parquet_columns(paths: Sequence[str], shard: Shard) -> Columns | None:
             if len(mine):
                 parts.append(Columns(table.take(mine)))
         if parts and parts[-1].names != parts[0].names:
-            raise InputError(f"{path} has other columns than the files before it: {', '.join(parts[-1].names)}")
+            raise InputError(f"{path} has different columns from the files before it: {', '.join(parts[-1].names)}")
     if not number:
         raise InputError(f"no rows in {', '.join(paths)}: the files are empty")
     return Columns.concat(parts) if parts else None

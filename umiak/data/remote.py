@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from umiak.data import split as cutting
 from umiak.data.shards import Manifest, read
 from umiak.errors import InputError, RetryError
+from umiak.extras import needed
 from umiak.files import disk_error
 from umiak.paths import is_relative
 
@@ -82,7 +83,7 @@ def split(
         return there
     if there is not None and not overwrite:
         raise InputError(
-            f"{root} holds shards of something else; choose another directory or replace them with --overwrite"
+            f"{root} holds shards of other data; choose another directory or replace them with --overwrite"
         )
     local = bring(place, items, root, on_progress)
     manifest = cutting.split(cutting.plan(local, shards, layout, whole, header, address), root, overwrite, on_progress)
@@ -96,7 +97,7 @@ def _plain_items(source: Origin) -> list[Item]:
     for item in items:
         if not is_relative(item.name):
             raise InputError(
-                f"{source.address} lists {item.name!r}, which is no plain path of a file: nothing was brought"
+                f"{source.address} lists {item.name!r}, which is not a plain file path: nothing was fetched"
             )
     return items
 
@@ -157,7 +158,7 @@ class _Http:
             length = answer.headers.get("Content-Length")
             tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         if length is None:
-            raise InputError(f"{self.address} does not say how long it is, so nobody could tell whether it is whole")
+            raise InputError(f"{self.address} does not give its length, so a truncated download could not be detected")
         return [Item(name, int(length), tag)]
 
     def read(self, item: Item, offset: int) -> Iterator[bytes]:
@@ -198,10 +199,8 @@ class _S3:
     """An object, or all objects below a prefix, with the credentials boto3 finds: environment, profile, or role."""
 
     def __init__(self, address: str) -> None:
-        try:
+        with needed("s3", "s3:// needs"):
             import boto3
-        except ModuleNotFoundError:
-            raise InputError("s3:// needs boto3; install the extra: pip install 'umiak[s3]'") from None
         self.address = address
         parts = urlsplit(address)
         self._bucket, self._key = parts.netloc, parts.path.lstrip("/")

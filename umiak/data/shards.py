@@ -98,7 +98,7 @@ def entry_of(value: dict[str, Any], manifest: Path) -> Entry:
     """An entry of a manifest. Its path becomes one beside the config of whoever stages it: it must stay below that."""
     if not is_relative(value["path"]):
         raise InputError(
-            f"{manifest} names the file {value['path']!r}, which is no plain path below the shard: do not use this data"
+            f"{manifest} names the file {value['path']!r}, which is not a plain path inside the shard: do not use this data"
         )
     return Entry(**{**value, "pieces": tuple(Piece(**piece) for piece in value["pieces"])})
 
@@ -114,7 +114,7 @@ def locate(root: Path, index: int) -> Path:
     if found is None:
         told = " nor ".join(str(place) for place in places)
         raise InputError(
-            f"shard {index} is not there: neither {told} is a directory; cut the data with umiak data split"
+            f"shard {index} is not there: neither {told} is a directory; split the data with umiak data split"
         )
     return found
 
@@ -124,7 +124,7 @@ def stage(root: Path, index: int, count: int, target: Path) -> int:
     manifest = read(root)
     if manifest is not None and manifest.shards != count:
         raise InputError(
-            f"{root} is cut into {manifest.shards} shards, but there are {count} trainers: no sample may be left out; "
+            f"{root} is split into {manifest.shards} shards, but there are {count} trainers, and no sample may be left out: "
             f"split it again with --shards {count}"
         )
     source = locate(root, index)

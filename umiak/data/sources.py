@@ -93,21 +93,21 @@ class Batches:
 
 
 def provider(fn: Callable[..., Iterable[Mapping[str, Any]]], pool: int | None = None) -> Kept | Pooled:
-    """A source of the samples that `fn` yields, each a dict such as {"words": [3, 7], "label": 1}.
+    """A source of the samples that `fn` yields, each a dict such as `{"words": [3, 7], "label": 1}`.
 
-    `fn()` yields all samples and each trainer keeps its own; `fn(shard)` yields only those of `shard`, for data that
-    are costly to read. The samples of a shard stay in memory after the first pass; with `pool`, they are read again on
-    every pass and shuffled `pool` samples at a time.
+    `fn()` yields all samples, and each trainer keeps its own. `fn(shard)` yields only those of `shard`, for data that are
+    costly to read. The samples of a shard stay in memory after the first pass; with `pool`, they are read again in every
+    pass and shuffled `pool` samples at a time.
     """
     samples = partial(_provided, fn, parameters(fn, ("shard",)))
     return stream(samples, pool)
 
 
 def batch_provider(fn: Callable[..., Iterable[Mapping[str, Any]]]) -> Batches:
-    """A source of ready batches: dicts of arrays, or Ragged, with one entry per sample. Their size is `fn`'s choice.
+    """A source of ready-made batches: dicts of arrays, or of Ragged, with one entry per sample. `fn` decides their size.
 
-    `fn()` yields all batches and batch i belongs to shard i % count; `fn(shard)` or `fn(shard, seed)` yields only those
-    of `shard`. Shuffling is `fn`'s work too: `seed` changes with every pass and is None where order must be kept.
+    `fn()` yields all batches, and batch i belongs to shard i % count. `fn(shard)` or `fn(shard, seed)` yields only those of
+    `shard`. `fn` also does the shuffling: `seed` changes with every pass, and is None when the order must be kept.
     """
     return Batches(fn)
 

@@ -34,6 +34,7 @@ from umiak.data.shards import (
     row_bytes,
 )
 from umiak.errors import InputError
+from umiak.extras import needed
 from umiak.files import CHUNK, disk_error, patiently, sync_directory, write_json
 from umiak.paths import is_relative
 
@@ -313,7 +314,9 @@ class _Cut:
 
     def _rows(self, progress: Callable[[int], None]) -> list[Piece]:
         import numpy as np
-        from pyarrow.parquet import ParquetWriter
+
+        with needed("parquet", "Parquet files need"):
+            from pyarrow.parquet import ParquetWriter
 
         counts = [0] * len(self.targets)
         temporary = [target.with_name(f".{target.name}.part") for target in self.targets]
