@@ -1,0 +1,59 @@
+"""Curves of the page: few points that hide nothing, and files that are cut and written anew while they are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from umiak.page.columns import Columns, reduced
+from umiak.page.history import History
+from umiak.page.rundirectory import RunDirectory
+
+TIME = "2026-11-18T12:00:{:06.3f}Z"
+
+
+def test_a_million_points_become_four_a_pixel_and_no_peak_is_lost() -> None:
+    x, y = np.arange(1e6), np.zeros(1_000_000)
+    y[123_456], y[654_321] = 7.0, -7.0
+    y[500_000] = np.nan
+    few_x, few_y = reduced(x, y, 800)
+    assert len(few_x) <= 4 * 800 and few_x[0] == 0 and few_x[-1] == 999_999
+    assert 7.0 in few_y and -7.0 in few_y and np.all(np.diff(few_x) > 0)
+
+
+def test_rows_that_go_back_replace_what_came_after() -> None:
+    columns = Columns(("round", "cost"), "round")
+    columns.append({"round": [0, 1, 2, 3, 2, 3, 4], "cost": [0, 1, 2, 3, 20, 30, 40]})
+    assert columns["cost"].tolist() == [0, 1, 20, 30, 40]
+    columns.append({"round": [1], "cost": [9]})
+    assert columns["round"].tolist() == [0, 1] and columns["cost"].tolist() == [0, 9]
+
+
+def test_a_file_that_a_restart_wrote_anew_is_read_anew(tmp_path: Path) -> None:
+    def write(count: int, name: str) -> None:
+        lines = [
+            {"event": "round", "pass": 0, "batch": i, "round": i, "cost": i, "samples_per_s": 1} for i in range(count)
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    write(9, "metrics.jsonl")
+    run = RunDirectory(tmp_path, tmp_path, [tmp_path])
+    assert run.refresh() and not run.refresh() and len(run.metrics.history.rounds) == 9
+    write(4, "new")
+    (tmp_path / "new").rename(tmp_path / "metrics.jsonl")
+    assert run.refresh() and len(run.metrics.history.rounds) == 4
+
+
+def test_what_a_restart_cost_is_the_time_until_the_run_was_where_it_had_been() -> None:
+    def at(second: float, **event: object) -> dict[str, object]:
+        return {**event, "time": TIME.format(second)}
+
+    def round_at(second: float, number: int) -> dict[str, object]:
+        return at(second, event="round", round=number, cost=1.0, samples_per_s=1.0, batch=0, **{"pass": 0})
+
+    history = History()
+    history.add([round_at(1, 10), round_at(2, 20), at(3, event="restart", generation=1, worker=1, cause="killed")])
+    history.add([round_at(8, 15), round_at(10, 21)])
+    assert history.lost == 7.0 and history.changes[0]["text"] == "killed"

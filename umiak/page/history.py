@@ -1,0 +1,204 @@
+"""What the events of a run amount to: curves, passes, phases and changes. One for metrics.jsonl, one for events.jsonl."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from umiak.page.answers import Baseline, Change, Failure, Held, Kind, Pass, Process, Span, Work
+from umiak.page.columns import Columns
+
+CHANGES = 2000
+"""So many of the newest changes and phases are kept."""
+PARTS = ("computing", "waiting", "transfer", "data")
+
+
+def seconds(text: object) -> float:
+    """A time as the contract writes it, in seconds since 1970; not a number where there is none."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return math.nan
+
+
+def number(value: object) -> float | None:
+    """A finite number, or None: JSON has no others."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def numbers(values: object) -> dict[str, float | None]:
+    return {str(name): number(value) for name, value in values.items()} if isinstance(values, Mapping) else {}
+
+
+class History:
+    def __init__(self) -> None:
+        self.rounds = Columns(("round", "time", "cost", "samplesPerSecond"), "round")
+        self.work: dict[int, Columns] = {}
+        self.processes: dict[tuple[int, str], Columns] = {}
+        self.passes: list[Pass] = []
+        self.spans: list[Span] = []
+        self.changes: list[Change] = []
+        self.newest_work: dict[int, Work] = {}
+        self.newest_processes: dict[tuple[int, str], Process] = {}
+        self.baseline: Baseline | None = None
+        self.failure: Failure | None = None
+        self.workers: int | None = None
+        self.started = self.updated = self.finished = math.nan
+        self.lost = 0.0
+        """Seconds until a run that began again was where it had been."""
+        self.unreadable = 0
+        self._restarted: tuple[float, float] | None = None
+
+    def add(self, events: Sequence[Mapping[str, Any]]) -> None:
+        rounds: list[Mapping[str, Any]] = []
+        for event in events:
+            if event.get("event") == "round":
+                rounds.append(event)
+                continue
+            self._add_rounds(rounds)
+            rounds = []
+            try:
+                self._apply(event)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self.unreadable += 1
+        self._add_rounds(rounds)
+
+    def _add_rounds(self, events: Sequence[Mapping[str, Any]]) -> None:
+        if not events:
+            return
+        rows: dict[str, list[float]] = {name: [] for name in self.rounds.names}
+        for event in events:
+            try:
+                round_id, cost, speed = float(event["round"]), float(event["cost"]), float(event["samples_per_s"])
+            except (KeyError, TypeError, ValueError):
+                self.unreadable += 1
+                continue
+            rows["round"].append(round_id)
+            rows["cost"].append(cost)
+            rows["samplesPerSecond"].append(speed)
+            rows["time"].append(seconds(event["time"]) if "time" in event else math.nan)
+        if not rows["round"]:
+            return
+        self.rounds.append(rows)
+        self._seen(rows["time"][-1])
+        if self._restarted and rows["round"][-1] >= self._restarted[1]:
+            self.lost += max(0.0, rows["time"][-1] - self._restarted[0])
+            self._restarted = None
+
+    def _seen(self, time: float) -> None:
+        if not math.isnan(time):
+            self.started = time if math.isnan(self.started) else self.started
+            self.updated = time
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        kind, time = event.get("event"), seconds(event.get("time"))
+        self._seen(time)
+        if kind == "pass":
+            self._pass(event, time)
+        elif kind == "work":
+            self._work(event, time)
+        elif kind == "processes":
+            self._processes(event, time)
+        elif kind == "phase":
+            self._phase(int(event["worker"]), str(event["phase"]), time)
+        elif kind == "baseline":
+            given = event["baseline"]
+            self.baseline = {"name": str(given["name"]), "metric": str(given["metric"]), "value": float(given["value"])}
+        elif kind in ("start", "restart", "checkpoint", "snapshot", "note", "failed", "done"):
+            self._change(kind, event, time)
+
+    def _pass(self, event: Mapping[str, Any], time: float) -> None:
+        number_of = int(event["pass"])
+        tables, services = event.get("tables"), event.get("services")
+        test = event.get("test")
+        held: list[Held] | None = (
+            [{"rows": float(each["rows"]), "bytes": float(each["bytes"])} for each in services] if services else None
+        )
+        made: Pass = {
+            "pass": number_of,
+            "round": int(event["round"]),
+            "samples": int(event["samples"]),
+            "seconds": float(event.get("seconds", 0.0)),
+            "time": number(time),
+            "train": numbers(event["train"]),
+            "test": numbers(test) if test else None,
+            "tables": {str(name): numbers(values) for name, values in tables.items()} if tables else None,
+            "services": held,
+        }
+        self.passes = [each for each in self.passes if each["pass"] < number_of] + [made]
+
+    def _work(self, event: Mapping[str, Any], time: float) -> None:
+        worker, rounds = int(event["worker"]), max(1, int(event["rounds"]))
+        parts = {name: float(event[name]) for name in PARTS}
+        sent, received = int(event["bytes_sent"]), int(event["bytes_received"])
+        self.newest_work[worker] = {
+            "worker": worker,
+            "time": number(time) or 0.0,
+            "rounds": rounds,
+            "seconds": float(event["seconds"]),
+            "computing": parts["computing"],
+            "waiting": parts["waiting"],
+            "transfer": parts["transfer"],
+            "data": parts["data"],
+            "bytesSent": sent,
+            "bytesReceived": received,
+        }
+        names = ("time", "round", *PARTS, "sent", "received")
+        row = {"time": time, "round": float(event["round"]), "sent": sent / rounds, "received": received / rounds}
+        row |= {name: value / rounds for name, value in parts.items()}
+        table = self.work.setdefault(worker, Columns(names, "time"))
+        table.append({name: [row[name]] for name in names})
+
+    def _processes(self, event: Mapping[str, Any], time: float) -> None:
+        worker = int(event["worker"])
+        last = float(self.rounds["round"][-1]) if len(self.rounds) else math.nan
+        for role, values in event["processes"].items():
+            memory, cpu = float(values["memory"]), float(values["cpu"])
+            self.newest_processes[worker, role] = {"worker": worker, "role": role, "memory": memory, "cpu": cpu}
+            table = self.processes.setdefault((worker, role), Columns(("time", "round", "memory", "cpu"), "time"))
+            table.append({"time": [time], "round": [last], "memory": [memory], "cpu": [cpu]})
+
+    def _phase(self, worker: int, phase: str, time: float) -> None:
+        self._end_span(worker, time)
+        self.spans = [*self.spans, Span({"worker": worker, "from": time, "to": None, "phase": phase})][-CHANGES:]
+
+    def _end_span(self, worker: int | None, time: float) -> None:
+        for span in self.spans:
+            if span["to"] is None and worker in (None, span["worker"]):
+                span["to"] = time
+
+    def _change(self, kind: Kind, event: Mapping[str, Any], time: float) -> None:
+        worker = event.get("worker")
+        text = str(event.get("cause") or event.get("message") or event.get("text") or event.get("path") or "")
+        change: Change = {"time": number(time) or 0.0, "worker": worker, "kind": kind, "text": text}
+        self.changes = [*self.changes, change][-CHANGES:]
+        if kind == "start":
+            self.workers = int(event["workers"])
+        if kind in ("start", "restart"):
+            # It runs, whatever an earlier attempt ended by.
+            self.finished, self.failure = math.nan, None
+        if kind == "restart" and len(self.rounds):
+            self._restarted = (time, float(self.rounds["round"][-1]))
+        if kind == "failed":
+            self.failure = {
+                "worker": worker,
+                "role": str(event.get("role") or "job"),
+                "cause": text,
+                "advice": event.get("advice"),
+                "time": number(time),
+                "log": str(event.get("log") or ""),
+            }
+        if kind in ("failed", "done"):
+            self.finished = time
+            self._end_span(None, time)
+
+    @property
+    def ended_as(self) -> str | None:
+        """`failed` or `done`, if that was its last word."""
+        last = next(
+            (each["kind"] for each in reversed(self.changes) if each["kind"] in ("failed", "done", "start", "restart")),
+            None,
+        )
+        return last if last in ("failed", "done") else None
