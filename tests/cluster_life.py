@@ -116,6 +116,17 @@ class Life:
 
         self.patch.setattr(Aws, "_prepare", counted)
 
+    def kill_before(self, operation: str) -> None:
+        """The process is killed before its first call of an operation."""
+        prepare = Aws._prepare
+
+        def counted(*args: Any) -> Any:
+            if args[2] == operation:
+                raise Killed
+            return prepare(*args)
+
+        self.patch.setattr(Aws, "_prepare", counted)
+
     def kill_past(self, operation: str, calls: int) -> None:
         """The process is killed before its call of that number after the first of an operation."""
         left, prepare = 0, Aws._prepare
@@ -193,6 +204,9 @@ def life(aws: FakeAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
 
     monkeypatch.setattr(waiting, "sleep", pass_time)
     monkeypatch.setattr(waiting, "now", lambda: aws.clock.seconds)
+    # A third of the questions. What happens between two of them is the same, and is seen a little later.
+    monkeypatch.setattr(waiting, "SHORTEST", 3 * waiting.SHORTEST)
+    monkeypatch.setattr(waiting, "LONGEST", 3 * waiting.LONGEST)
     strangers, really_sleep = set(threading.enumerate()) - {threading.current_thread()}, time.sleep
 
     def sleep(seconds: float) -> None:

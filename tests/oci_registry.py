@@ -197,7 +197,7 @@ class Registry:
 def serving() -> Iterator[Registry]:
     server = _Server(("127.0.0.1", 0), _Handler)
     server.state = State()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield Registry(f"127.0.0.1:{server.server_port}", server.state)

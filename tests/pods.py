@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.fork_server import ForkedPopen
 from tests.processes import TINY, alive, children, descendants, wait_until_gone
 from umiak.wire import credentials
 
@@ -49,14 +50,13 @@ class Pods:
             cwd = self.directory / f"work-{index}-{self.starts}"
             cwd.mkdir()
             with self.log(index).open("ab") as log:
-                self.running[index] = subprocess.Popen(
+                self.running[index] = ForkedPopen(
                     [sys.executable, "-m", "umiak.cli.main", "pod"],
                     cwd=cwd,
                     env={**os.environ, **self.variables(index), **self.environment, **environment},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    start_new_session=True,
                 )
 
     def variables(self, index: int) -> dict[str, str]:

@@ -11,19 +11,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.fork_server import ForkedPopen
+
 TINY = Path(__file__).with_name("tiny.py")
 
 
-def start(*words: str | Path, pause: float = 0.0, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "umiak.cli.main", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "UMIAK_TEST_PAUSE": str(pause), **environment},
-        start_new_session=True,
-        preexec_fn=hear_interrupts,
-    )
+def start(*words: str | Path, pause: float = 0.0, fresh: bool = False, **environment: str) -> subprocess.Popen[str]:
+    """`fresh`: in a new interpreter, where the start itself is tested; else in a fork of one that has torch imported."""
+    command = [sys.executable, "-m", "umiak.cli.main", *map(str, words)]
+    given: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "env": {**os.environ, "UMIAK_TEST_PAUSE": str(pause), **environment},
+    }
+    if fresh:
+        return subprocess.Popen(command, start_new_session=True, preexec_fn=hear_interrupts, **given)
+    return ForkedPopen(command, **given)
 
 
 def hear_interrupts() -> None:
@@ -31,9 +36,11 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def umiak(*words: str | Path, pause: float = 0.0, code: int = 0, timeout: float = 120, **environment: str) -> str:
+def umiak(
+    *words: str | Path, pause: float = 0.0, code: int = 0, timeout: float = 120, fresh: bool = False, **environment: str
+) -> str:
     """Run to the end; its standard error if a failure is expected, else its standard output."""
-    process = start(*words, pause=pause, **environment)
+    process = start(*words, pause=pause, fresh=fresh, **environment)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -91,6 +91,7 @@ def test_threads_of_one_process_are_not_pinned() -> None:
     assert not affinity.pinned and os.sched_getaffinity(0) == CORES
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
 def test_trainers_of_a_job_are_pinned_in_long_rounds_and_not_in_a_test(tmp_path: Path, transport: str) -> None:

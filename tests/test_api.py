@@ -54,6 +54,7 @@ def config(**changes: Any) -> umiak.Config:
     return umiak.Config(**{**fields, "batch_size": 10, **changes})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_training_an_object_after_torch_was_used_gives_curves_and_the_model(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,6 +80,7 @@ def test_training_an_object_after_torch_was_used_gives_curves_and_the_model(
     assert "3 passes" in repr(result)
 
 
+@pytest.mark.slow
 def test_training_a_file_needs_a_directory_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     result = umiak.train(TINY, passes=1, out=tmp_path, local=True, quiet=True)
     assert isinstance(result.model.norm, nn.BatchNorm1d)
@@ -94,6 +96,7 @@ def failing() -> Iterator[dict[str, int]]:
     raise OSError("the disk is gone")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "arguments", "message"),
     [
@@ -264,7 +267,7 @@ def test_a_loop_that_fails_leaves_the_server_to_the_next(port: int) -> None:
 
 
 def test_many_trainers_need_servers() -> None:
-    message = r"2 trainers need servers between them: name their hosts with pservers="
+    message = r"2 trainers need parameter servers: name their hosts with pservers="
     with pytest.raises(InputError, match=message), umiak.join(config(), trainers=2):
         pass
 

@@ -171,6 +171,7 @@ def test_a_held_system_does_not_outlive_its_driver(tmp_path: Path) -> None:
     wait_until_gone(processes)
 
 
+@pytest.mark.slow
 def test_a_system_that_ends_is_told_with_what_it_said(tmp_path: Path) -> None:
     with Stage() as stage, pytest.raises(Failed, match=r"data\.npz"):
         stage.start("quick_start", "torch", 1, tmp_path)
@@ -238,6 +239,7 @@ def test_a_faster_network_never_makes_a_round_slower() -> None:
     assert "1000" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", systems("quick_start", paddle=False))
 def test_every_training_system_runs(system: str) -> None:
     measured = driver.measure("quick_start", [system], 1, 0.2, lambda line: None, workers=2)
@@ -245,6 +247,7 @@ def test_every_training_system_runs(system: str) -> None:
     assert measured.runs[system][0]["samples_per_s"] > 100
 
 
+@pytest.mark.slow
 def test_a_whole_bench_writes_its_figures_and_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures, plot = tmp_path / "bench.json", tmp_path / "bench.png"
     words = ["bench", "wire", "--seconds=0.1", "--rounds=1", f"--json={figures}", f"--plot={plot}"]
@@ -256,6 +259,7 @@ def test_a_whole_bench_writes_its_figures_and_a_plot(tmp_path: Path, capsys: pyt
     assert "wire-trips" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_member_is_served_while_strangers_knock(capsys: pytest.CaptureFixture[str]) -> None:
     """How much of its rate it keeps is for a quiet machine to say; here, that the strangers come and are no obstacle."""
     assert cli(["bench", "strangers", "--seconds=0.2", "--rounds=1"]) == 0

@@ -16,6 +16,7 @@ from umiak.paddle_v1.network.lstm import lstm as ours
 from umiak.trainer.forward import to_tensors
 
 
+@pytest.mark.slow
 def test_the_hand_written_lstms_compute_what_ours_does() -> None:
     offsets = torch.tensor([0, 3, 4, 9, 11])
     tensors = [torch.randn(shape) for shape in ((11, 4 * 6), (6, 4 * 6), (7 * 6,))]

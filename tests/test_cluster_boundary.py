@@ -32,7 +32,7 @@ def deployer(life: Life, spec: ClusterSpec) -> Person:
 def test_who_holds_only_the_printed_policies_is_told_of_the_boundary_and_then_goes_all_the_way(life: Life) -> None:
     deployer(life, everything_goes())
     assert life.up() == 2
-    assert "may not do iam:CreatePolicy; nothing was created" in life.output
+    assert "not allowed to do iam:CreatePolicy; nothing was created" in life.output
     assert "aws iam create-policy --policy-name paddle-us-west-2-boundary" in life.output
     life.assert_nothing_left()
     life.aws.client("iam").create_policy(

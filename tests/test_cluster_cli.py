@@ -194,7 +194,7 @@ def test_denied_action_is_named_with_the_policy_that_allows_it(
     aws.admin.deny("cloudformation:DescribeStacks")
     line = fails(capsys, "validate", "--file", str(file))
     assert (
-        "may not do cloudformation:DescribeStacks in us-west-2; attach the policies that `umiak cluster render` writes"
+        "not allowed to do cloudformation:DescribeStacks in us-west-2; attach the policies that `umiak cluster render` writes"
         in line
     )
 

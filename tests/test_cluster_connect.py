@@ -98,7 +98,7 @@ def test_connect_lasts_until_ctrl_c_and_leaves_no_process(closed: Life) -> None:
     assert running.stdout is not None
     try:
         line = running.stdout.readline()
-        assert "end with Ctrl-C" in line, line
+        assert "stop with Ctrl-C" in line, line
         with Api(kubeconfig.load(Path("kubeconfig"), None, {})) as api:
             assert len(api.items("/api/v1/nodes")) == 3
     finally:
@@ -171,7 +171,7 @@ def test_api_access_can_be_changed_there_and_back(life: Life, told: Path) -> Non
     life.write(everything_goes())
     assert life.up() == 0, life.output
     assert life.run("connect") == 2
-    assert "has no way in to connect by: make one with `umiak cluster up --api-access private`" in life.output
+    assert "has nothing to connect through: create it with `umiak cluster up --api-access private`" in life.output
     assert life.run("up", "--yes", "--api-access", "private") == 0, life.output
     assert "+ Bastion EC2::Instance" in life.output
     config = life.aws.client("eks").describe_cluster(name="paddle")["cluster"]["resourcesVpcConfig"]

@@ -89,10 +89,10 @@ def test_options_change_what_is_paid(aws: FakeAws) -> None:
 
 def test_spot_costs_what_ec2_says_now_and_at_most_its_dearest_type(aws: FakeAws) -> None:
     lines = hourly(report(chosen([("spot", "yes"), ("types", "several")])).lines)
-    assert lines["nodes, spot, dearest of 4 types now"] == 3 * Decimal("0.041")
+    assert lines["nodes, spot, most expensive of 4 types now"] == 3 * Decimal("0.041")
     del aws.pricing.spot["m5a.large"]
     lines = hourly(report(chosen([("spot", "yes"), ("types", "several")])).lines)
-    assert lines["nodes, spot, dearest of 4 types now"] is None, "the dearest of four is not known by three"
+    assert lines["nodes, spot, most expensive of 4 types now"] is None, "the dearest of four is not known by three"
 
 
 def test_unknown_price_is_called_unknown_and_the_sum_at_least(
@@ -180,7 +180,7 @@ def test_without_permission_for_the_list_the_lines_stand_and_say_unknown(
     assert run(spec(), tmp_path) == 0
     printed = capsys.readouterr().out
     assert "total, at least (6 prices unknown)" in printed
-    assert "may not do pricing:GetProducts" in printed
+    assert "not allowed to do pricing:GetProducts" in printed
     assert len([call for call in aws.journal if call.service == "pricing"]) == 1, "one refusal is enough to know"
 
 
@@ -250,7 +250,7 @@ def test_created_cluster_that_may_not_be_looked_at_is_an_error_not_a_plan(
 ) -> None:
     created.admin.deny("ec2:DescribeNatGateways")
     assert run(spec(), tmp_path) == 2
-    assert "may not do ec2:DescribeNatGateways" in capsys.readouterr().err
+    assert "not allowed to do ec2:DescribeNatGateways" in capsys.readouterr().err
 
 
 def test_price_caches_saved_at_once_leave_one_whole_file(aws: FakeAws) -> None:

@@ -87,7 +87,7 @@ OBSTACLES: dict[str, tuple[Callable[[FakeAws], object], str]] = {
     ),
     "not allowed to delete nodes": (
         lambda aws: aws.fail("eks", "DeleteNodegroup", "AccessDeniedException", 1),
-        "may not do eks:DeleteNodegroup",
+        "not allowed to do eks:DeleteNodegroup",
     ),
     "connection lost before the deletion": (lambda aws: aws.fail("cloudformation", "DeleteStack", LOST, 1), ""),
     "connection lost after the deletion": (lambda aws: aws.fail("cloudformation", "DeleteStack", LOST_AFTER, 1), ""),
@@ -123,16 +123,6 @@ def mend(life: Life) -> None:
     for gateway in ec2.describe_nat_gateways()["NatGateways"]:
         if gateway["State"] != "deleted":
             ec2.delete_nat_gateway(NatGatewayId=gateway["NatGatewayId"])
-
-
-@pytest.mark.parametrize("calls", [60, 75, 90, 140])
-def test_killed_at_any_call_the_same_command_resumes(life: Life, calls: int) -> None:
-    deployed(life)
-    fill_bucket(life.aws)
-    balancers(life.aws)
-    life.kill_after(calls)
-    life.until_done(life.destroy, tries=2)
-    life.assert_nothing_left()
 
 
 def test_data_is_kept_and_named_as_cluster_yaml_says(life: Life) -> None:

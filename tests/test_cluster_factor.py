@@ -82,7 +82,7 @@ def test_without_a_terminal_there_is_one_line_that_says_what_to_run(profile: Fak
     done = alone("umiak.cli.main", *TOKEN)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert "the AWS profile work wants a code (MFA)" in line
+    assert "the AWS profile work requires a code (MFA)" in line
     assert "aws sts get-caller-identity --profile work" in line
     assert codes(profile) == 0
 

@@ -59,7 +59,7 @@ def test_one_missing_permission_is_named(aws: FakeAws, monkeypatch: pytest.Monke
     person = aws.people.user("Almost", *documents(given).values())
     person.deny("eks:CreateNodegroup")
     become(person, monkeypatch)
-    assert "arn:aws:iam::123456789012:user/Almost may not do eks:CreateNodegroup" in the_one(
+    assert "arn:aws:iam::123456789012:user/Almost is not allowed to do eks:CreateNodegroup" in the_one(
         texts(given, "error", "permissions")
     )
 
@@ -104,7 +104,7 @@ def test_usual_guardrails_do_not_read_as_denied(aws: FakeAws, monkeypatch: pytes
     assert [item.level for item in findings(given, only="permissions") if item.check == "permissions"] == ["info"]
     elsewhere = {"StringNotEquals": {"aws:RequestedRegion": "eu-west-1"}}
     person.attach({"Statement": [{"Effect": "Deny", "Action": "eks:*", "Resource": "*", "Condition": elsewhere}]})
-    assert "may not do eks:AssociateAccessPolicy" in texts(given, "error", "permissions")[-1]
+    assert "not allowed to do eks:AssociateAccessPolicy" in texts(given, "error", "permissions")[-1]
 
 
 def test_second_factor_and_what_a_simulation_cannot_know_are_warnings(
@@ -121,7 +121,8 @@ def test_second_factor_and_what_a_simulation_cannot_know_are_warnings(
     found = next(item for item in findings(given, only="permissions") if item.level != "info")
     assert found.level == "warning"
     assert (
-        "may not do eks:CreateCluster, unless what the simulation does not know allows it (aws:SourceIp)" in found.text
+        "not allowed to do eks:CreateCluster, unless what the simulation does not know allows it (aws:SourceIp)"
+        in found.text
     )
 
 
@@ -146,7 +147,10 @@ def test_assumed_role_is_simulated_by_its_role_with_its_path(aws: FakeAws, monke
     person = aws.people.role("AWSReservedSSO_Ops_1", *documents(given).values(), path=path)
     become(person, monkeypatch)
     (found,) = [item for item in findings(given, only="permissions") if item.check == "permissions"]
-    assert found.text == f"arn:aws:iam::123456789012:role{path}AWSReservedSSO_Ops_1 may do everything that is needed"
+    assert (
+        found.text
+        == f"arn:aws:iam::123456789012:role{path}AWSReservedSSO_Ops_1 is allowed to do everything that is needed"
+    )
     person.deny("iam:GetRole")
     (found,) = [item for item in findings(given, "warning", only="permissions") if item.check == "permissions"]
     assert "IAM does not find arn:aws:iam::123456789012:role/AWSReservedSSO_Ops_1" in found.text

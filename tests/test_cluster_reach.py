@@ -84,7 +84,7 @@ def test_nobody_to_ask_is_told_how_to_choose_and_what_is_wrong_comes_first(
     assert main([*INIT, "--overwrite", "--api-access", "office"]) == 2
     assert "--api-access: must be an IPv4 range" in capsys.readouterr().err
     assert main([*INIT, "--overwrite", "--api-access", "mine", "--api-cidr", "10.0.0.0/8"]) == 2
-    assert "give one of them" in capsys.readouterr().err
+    assert "give only one of them" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("answer", ["<html>captive portal</html>", "2001:db8::1", ""])
@@ -136,7 +136,7 @@ def test_address_that_changed_is_let_in_by_up(life: Life) -> None:
     assert life.up() == 0, life.output
     life.aws.address = "198.51.100.9"
     assert life.run("up", "--yes", "--api-access", "mine") == 0, life.output
-    assert "the API server is reached from 198.51.100.9/32" in life.output
+    assert "the API server can be reached from 198.51.100.9/32" in life.output
     assert life.aws.client("eks").describe_cluster(name="paddle")["cluster"]["resourcesVpcConfig"][
         "publicAccessCidrs"
     ] == ["198.51.100.9/32"]

@@ -35,7 +35,7 @@ def test_a_report_of_a_cluster_has_every_part_and_no_account(life: Life, tmp_pat
 def test_a_report_before_anything_is_there_says_what_is_missing(life: Life) -> None:
     assert life.run("report") == 0, life.output
     found = parts(life.output)
-    assert "not to be had: there is no kubeconfig here" in found["nodes"]
+    assert "not available: there is no kubeconfig here" in found["nodes"]
     assert '"stack": null' in found["status"] and "nothing" in found["last events of the stack"]
 
 

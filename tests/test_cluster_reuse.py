@@ -51,7 +51,7 @@ def test_kept_data_is_used_again_and_survives_a_cluster_that_deletes_everything(
     assert found["VolumeHandle"].partition("::")[0] in before
     assert found["ImageRepository"].partition("/")[2] in before
     assert life.up() == 0
-    assert "is as cluster.yaml says" in life.output
+    assert "matches cluster.yaml" in life.output
     assert life.run("status") == 0
     assert names(life)["volume"] in life.output
     assert life.destroy() == 0, life.output
@@ -75,7 +75,7 @@ def test_without_anybody_to_ask_new_ones_are_made_and_the_flag_is_named(life: Li
     kept_before(life)
     life.write(everything_goes())
     assert life.up() == 0, life.output
-    assert "none of it is used; --reuse uses it" in life.output
+    assert "nothing is reused; --reuse uses it" in life.output
 
 
 def test_file_edited_by_hand_is_not_rewritten(life: Life) -> None:
@@ -159,7 +159,7 @@ def test_existing_volume_in_the_place_of_a_cluster_s_own_is_refused(life: Life) 
     before = data(life.aws)
     life.write(right)
     assert life.up() == 2
-    assert "in the place of the old" in life.output
+    assert "in place of the old" in life.output
     assert data(life.aws) == before
 
 

@@ -231,7 +231,7 @@ def test_variables_of_the_tutorials_become_a_file_and_the_meaningless_ones_are_n
     assert (given.name, given.region, given.zones[0]) == ("k8s", "eu-west-1", "eu-west-1c")
     assert (given.nodes.count, given.nodes.types) == (2, ("m5.large",))
     printed = capsys.readouterr().out
-    meaningless = [line.partition(":")[0] for line in printed.splitlines() if "means nothing on EKS" in line]
+    meaningless = [line.partition(":")[0] for line in printed.splitlines() if "has no meaning on EKS" in line]
     assert meaningless == ["MASTER_SIZE", "AWS_S3_BUCKET", "AWS_S3_REGION"]
 
 

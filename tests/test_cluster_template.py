@@ -20,7 +20,7 @@ import yaml
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 
-from tests.cluster_options import CHOICES, chosen, cover, label, spec, templates
+from tests.cluster_options import chosen, cover, label, spec, templates
 from umiak.cluster import manifests, template
 from umiak.cluster.template.network import subnets
 from umiak.cluster.template.roles import JOBS, role_name
@@ -52,7 +52,8 @@ def lint_rules() -> Any:
     return get_rules([], ["W3010"], [])
 
 
-@pytest.mark.parametrize("choices", [(), *((choice,) for choice in CHOICES), *cover()], ids=label)
+@pytest.mark.slow
+@pytest.mark.parametrize("choices", [(), *cover()], ids=label)
 def test_cfn_lint_finds_nothing(choices: Any, lint_rules: Any) -> None:
     given = chosen(choices)
     assert [str(match) for match in lint(template.text(given), lint_rules, [given.region])] == []

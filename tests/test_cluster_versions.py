@@ -93,7 +93,7 @@ def test_patch_renews_addons_and_image_and_then_finds_nothing(life: Life) -> Non
     assert life.run("patch", "--yes") == 0
     assert "nothing to renew" in life.output
     assert life.up() == 0
-    assert "is as cluster.yaml says" in life.output, "a patch is no difference to cluster.yaml"
+    assert "matches cluster.yaml" in life.output, "a patch is no difference to cluster.yaml"
 
 
 def test_patch_of_nothing_says_what_comes_first(life: Life) -> None:

@@ -106,7 +106,7 @@ def test_cluster_of_umiak_0_1_0_keeps_its_volume_as_its_pods_use_it(life: Life) 
     (claim,) = [body for path, body in life.aws.kubernetes.objects.items() if "/persistentvolumes/" in path]
     assert "mountOptions" not in claim["spec"]
     assert life.run("diff") == 0
-    assert "is as cluster.yaml says" in life.output
+    assert "matches cluster.yaml" in life.output
 
 
 def test_volume_of_umiak_0_1_0_is_used_again_as_root_behind_the_policy(life: Life) -> None:
@@ -124,7 +124,7 @@ def test_volume_of_umiak_0_1_0_is_used_again_as_root_behind_the_policy(life: Lif
     assert "TlsOnly" in policy
     assert "NobodyIsRoot" not in policy
     assert life.up() == 0
-    assert "is as cluster.yaml says" in life.output
+    assert "matches cluster.yaml" in life.output
     assert life.destroy() == 0, life.output
     assert name in data(life.aws)
 

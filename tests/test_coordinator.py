@@ -27,6 +27,8 @@ from umiak.worker.link import Dismissed, join
 from umiak.worker.roster import Rules
 from umiak.worker.supervisor import Supervisor, WorkerPlan
 
+pytestmark = pytest.mark.slow
+
 Stop = Callable[[], bool]
 Work = Callable[[int, Report, Stop], None]
 
@@ -351,8 +353,8 @@ def test_a_coordinator_whose_directory_was_taken_tells_nobody_to_end(together: S
     job.until(lambda: len(job.ends) == 3)
 
 
-def failure(round_id: int, code: int = -9, role: str = "supervisor") -> Failure:
-    return Failure(1, role, code, "lost", round_id)
+def failure(round_id: int, code: int = -9, role: str = "supervisor", worker: int = 1) -> Failure:
+    return Failure(worker, role, code, "lost", round_id)
 
 
 def test_a_checkpoint_past_the_failed_round_makes_restarts_count_anew() -> None:
@@ -374,5 +376,11 @@ def test_connections_lost_before_training_began_are_not_the_same_round() -> None
     at_a_round = History(max_restarts=5)
     ends = [at_a_round.add(failure(7, role="trainer")) for _ in range(3)]
     assert ends[:2] == [None, None] and ends[2] == (1, "trainer of worker 1: lost; it failed 3 times at the same round")
+    every = History(max_restarts=5)
+    ends = [every.add(failure(7, role="trainer", worker=worker)) for worker in (0, 1, 1, 0, 1)]
+    assert ends[:4] == [None] * 4 and ends[4] is not None, "whose failure is heard first is chance"
+    in_turn = History(max_restarts=5)
+    ends = [in_turn.add(failure(7, worker=worker)) for worker in (2, 1, 2, 1, 2)]
+    assert ends == [None] * 5, "pods that are lost in turn do not fail by themselves"
     own = History(max_restarts=5)
     assert [own.add(failure(-1, 1, "trainer")) for _ in range(3)][2] is not None, "its own error comes every time"

@@ -235,7 +235,7 @@ def test_certificates_that_end_soon_are_warned_of(
         monkeypatch.setattr(credentials, "DAYS", days)
         credentials.write(tmp_path, 1, overwrite=True)
         credentials.client_context(tmp_path / "worker-0")
-        assert ("have new certificates before then" in caplog.text) is warned
+        assert ("replace the certificates before then" in caplog.text) is warned
 
 
 def test_a_member_that_poses_as_another_is_told_nothing(job: Path) -> None:

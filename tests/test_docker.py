@@ -51,7 +51,7 @@ def index(tmp_path: Path) -> Iterator[tuple[str, str]]:
         wheel.writestr(f"{info}/RECORD", "")
     (place / "index.html").write_text(f'<a href="{WHEEL}">{WHEEL}</a>')
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path / "index")))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", hashlib.sha256((place / WHEEL).read_bytes()).hexdigest()
     server.shutdown()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from tests.served import Served, served
 from umiak.errors import RetryError, UmiakError
@@ -95,7 +96,7 @@ def in_background(call: Callable[[], Any]) -> Callable[[], Any]:
         (
             {"job": "there"},
             2,
-            "trainer 0 of job 'there', generation 3 does not belong here: this server is of job 'here'",
+            "trainer 0 of job 'there', generation 3 does not belong here: this server belongs to job 'here'",
         ),
         ({"role": "worker"}, 2, "worker 0 of job 'here', generation 3 does not belong here"),
         ({"generation": 2}, 75, "generation 2 is out of date: generation 3 is under way"),
@@ -213,6 +214,27 @@ def test_a_result_for_a_lost_trainer_0_is_not_given_to_the_next(
         service.close()
 
 
+@pytest.mark.slow
+def test_what_belongs_to_the_next_round_is_never_in_a_checkpoint_that_still_waits_for_a_trainer(tmp_path: Path) -> None:
+    nothing = np.empty((0, 2), np.float32)
+    with served(host(root=tmp_path)) as server:
+        first, second = services_of(server)
+        setup(first)
+        for service in (first, second):
+            service.send_round(0, 1, Flags.CHECKPOINT, 0.0, [IDS], np.zeros(DENSE, np.float32), [nothing])
+        for service in (first, second):
+            service.receive([np.empty(DENSE, np.float32), np.empty((2, 2), np.float32)])
+        first.checkpoint(tmp_path, b"state of 0")
+        first.send_fetch([np.array([77])], Fetch.CREATE, Dense.NONE)
+        assert first.statistics()["t"]["rows"] == 2, "asked after the fetch on the same connection, answered before it"
+        second.checkpoint(tmp_path, b"state of 1")
+        first.receive([np.empty((1, 2), np.float32)])
+        (piece,) = [first.written(wait=True)]
+        assert sorted(load_file(tmp_path / piece["name"])["table/t/ids"]) == sorted(IDS)
+        for service in (first, second):
+            service.close()
+
+
 def malformed(draw: random.Random) -> bytes:
     """A frame such as a trainer sends, with something wrong in it more often than not."""
     count = draw.choice([0, 1, 2, 1 << 20, 1 << 63])
@@ -257,7 +279,7 @@ def test_when_the_server_cannot_make_sense_of_one_trainer_the_others_hear_it_at_
         setup(first)
         first.channel.send(Kind.REDUCE, b"", [np.zeros(3)])
         second.channel.send(Kind.REDUCE, b"", [b"no float64"])
-        with pytest.raises(UmiakError, match=r"cannot handle a REDUCE frame of trainer 1 .* its log says more"):
+        with pytest.raises(UmiakError, match=r"cannot handle a REDUCE frame of trainer 1 .* see its log"):
             first.receive([])
         server.logged("cannot handle a REDUCE frame of trainer 1")
         for service in (first, second):

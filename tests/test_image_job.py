@@ -20,6 +20,8 @@ from umiak.cli.main import main
 from umiak.image import packages
 from umiak.pod import staging
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["index", "there"]
 
 

@@ -69,7 +69,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     # Compiling real kernels takes real packages: tests/kube does that.
     monkeypatch.setattr(kernels, "is_possible", lambda target: False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(place)))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{server.server_port}")
     yield f"http://127.0.0.1:{server.server_port}"
@@ -102,6 +102,7 @@ def pushed(there: Registry, version: str = "1") -> tuple[dict[str, bytes], dict[
     return files, config, [entry["digest"] for entry in described["layers"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["amd64", "arm64"])
 def test_an_image_for_the_nodes_platform_is_pushed(
     index: str, there: Registry, architecture: str, capsys: pytest.CaptureFixture[str]
@@ -121,6 +122,7 @@ def test_an_image_for_the_nodes_platform_is_pushed(
     assert "PATH=/opt/umiak/bin:/usr/local/bin:/bin" in own["Env"]
 
 
+@pytest.mark.slow
 def test_the_same_inputs_give_the_same_digest_on_another_machine(
     index: str, there: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ def test_the_same_inputs_give_the_same_digest_on_another_machine(
     assert there.state.manifests["team/runtime", "1"] == first
 
 
+@pytest.mark.slow
 def test_a_second_push_sends_only_what_has_changed(
     index: str, there: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_second_push_sends_only_what_has_changed(
     assert 0 < there.state.arrived < sent and before[:-1] == after[:-1] and before[-1] != after[-1]
 
 
+@pytest.mark.slow
 def test_a_changed_package_is_refused_by_its_hash(
     index: str, there: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +175,7 @@ def test_a_base_that_cannot_work_is_refused_before_anything_is_built(
     assert told in capsys.readouterr().err and not there.state.arrived
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -223,6 +228,7 @@ def test_the_cache_forgets_what_no_push_has_used(tmp_path: Path) -> None:
     assert not store.blob(digest).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("known", "code"), [("right", 0), ("wrong", 2), ("none", 0)])
 def test_torch_of_an_index_with_cpu_builds_is_taken_only_with_the_hash_that_was_given(
     index: str, there: Registry, tmp_path: Path, known: str, code: int, capsys: pytest.CaptureFixture[str]
@@ -256,6 +262,7 @@ def main():
 """
 
 
+@pytest.mark.slow
 def test_kernels_compiled_in_two_directories_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

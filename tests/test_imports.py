@@ -20,9 +20,11 @@ UMIAK = ROOT / "umiak"
 COMMON = {
     "address",
     "errors",
+    "extras",
     "files",
     "logs",
     "paths",
+    "system",
     "trusted",
 }
 # By package, or by a part of one that may import more than the rest of it. A package that is named does not stand for its parts.
@@ -49,9 +51,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "paddle_v1.warm": {"spec", "nn", "pserver", "paddle_v1", "paddle_v1.rules"},
     "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "evaluation", "worker", "paddle_v1", "paddle_v1.rules"},
     "paddle_v1.pods": {"spec", "wire", "rundir", "data", "trainer", "worker", "pod"},
+    "page": {"spec", "rundir"},
     "kube": {"spec"},
     "jobs": {"spec", "wire", "kube"},
     "cluster": {"spec", "kube"},
+    "doctor": {"wire", "kube", "cluster"},
     "image": {"spec", "pserver", "paddle_v1.warm", "worker"},
     "pod": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker"},
     "bench": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
@@ -78,6 +82,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cluster",
         "image",
         "bench",
+        "doctor",
+        "page",
     },
 }
 # The processes that may meet a v1 job register PaddlePaddle v1; nobody else does.

@@ -157,6 +157,7 @@ def test_a_token_from_a_file_is_read_again_when_it_was_renewed(kube: RecordedKub
     assert client.items(JOBS) == []
 
 
+@pytest.mark.slow
 def test_a_plugin_is_asked_once_and_again_when_its_token_is_refused(kube: RecordedKube, tmp_path: Path) -> None:
     script = program(
         tmp_path / "plugin",
@@ -179,6 +180,7 @@ def test_a_plugin_is_asked_once_and_again_when_its_token_is_refused(kube: Record
     assert (tmp_path / "count").read_text() == "2"
 
 
+@pytest.mark.slow
 def test_a_token_about_to_end_is_not_used(kube: RecordedKube, tmp_path: Path) -> None:
     script = program(
         tmp_path / "plugin",
@@ -191,6 +193,7 @@ def test_a_token_about_to_end_is_not_used(kube: RecordedKube, tmp_path: Path) ->
     assert (tmp_path / "asked").read_text() == "xx"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -207,6 +210,7 @@ def test_a_plugin_that_fails(kube: RecordedKube, tmp_path: Path, text: str, want
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_plugin_that_is_not_installed_says_how_to_get_it(kube: RecordedKube, tmp_path: Path) -> None:
     given = plugin(tmp_path / "none", installHint="get it\nfrom example.org")
     with pytest.raises(InputError, match=r"which is not there: get it from example.org"):
@@ -250,7 +254,9 @@ def test_a_server_with_another_certificate_is_not_trusted(tmp_path: Path) -> Non
         content = yaml.safe_load(file.read_text())
         content["clusters"][0]["cluster"]["certificate-authority"] = str(other / "ca.pem")
         file.write_text(yaml.dump(content))
-        with pytest.raises(InputError, match="is not the kubeconfig's cluster's: is this the right context") as error:
+        with pytest.raises(
+            InputError, match="does not belong to the kubeconfig's cluster: is this the right context"
+        ) as error:
             api(file).items(JOBS)
         assert "secret" not in str(error.value)
         assert kube.requests == []
@@ -293,12 +299,11 @@ def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
         api(file).items(JOBS)
 
 
-def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("umiak.kube.api.READ_SECONDS", 0.3)
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         file = RecordedKube(url=f"http://127.0.0.1:{silent.getsockname()[1]}").kubeconfig(tmp_path / "config")
         with pytest.raises(RetryError, match="does not answer"):
-            api(file).items(JOBS)
+            api(file).text(JOBS, seconds=0.3)
 
 
 def test_something_else_that_answers_is_not_taken_for_kubernetes(tmp_path: Path) -> None:
@@ -313,7 +318,7 @@ def test_something_else_that_answers_is_not_taken_for_kubernetes(tmp_path: Path)
         thread = threading.Thread(target=answer)
         thread.start()
         file = RecordedKube(url=f"http://127.0.0.1:{other.getsockname()[1]}").kubeconfig(tmp_path / "config")
-        with pytest.raises(InputError, match="answers, but not as Kubernetes does"):
+        with pytest.raises(InputError, match="answers, but not like a Kubernetes API server"):
             api(file).items(JOBS)
         thread.join()
 

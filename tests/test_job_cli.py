@@ -249,7 +249,7 @@ def test_cancel_stops_and_submit_goes_on_with_the_same_job(
     job["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(days=340)).isoformat(timespec="seconds")
     assert main(["job", "status", "rec"]) == 0
     assert re.search(
-        r"warning: the job's certificates end on .*umiak job cancel rec .*renew them", capsys.readouterr().out
+        r"warning: the job's certificates expire on .*umiak job cancel rec .*renew them", capsys.readouterr().out
     )
     main(["job", "cancel"])
     assert main(["job", "submit"]) == 0

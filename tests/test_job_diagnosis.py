@@ -72,7 +72,7 @@ def test_a_config_error_comes_with_its_last_lines() -> None:
 
 def test_a_pod_that_could_not_say_why_shows_the_end_of_its_log() -> None:
     (problem,) = found(make.failed(0, 139, message="Fatal Python error: Segmentation fault"))
-    assert problem.what == "crashed (SIGSEGV) without a word about the cause"
+    assert problem.what == "crashed (SIGSEGV) without giving a cause"
     assert problem.log == "Fatal Python error: Segmentation fault"
 
 

@@ -216,7 +216,9 @@ def test_the_config_directory_travels_without_caches_and_dot_files(directory: Pa
 
 def test_a_config_directory_too_big_names_the_largest_files(directory: Path) -> None:
     (directory / "weights.bin").write_bytes(os.urandom(1_000_000))
-    with pytest.raises(InputError, match=r"1,00\d kB packed, and 900 kB packed can travel.*weights.bin \(1,000 kB\)"):
+    with pytest.raises(
+        InputError, match=r"1,00\d kB packed, and 900 kB packed is the most a job can carry.*weights.bin \(1,000 kB\)"
+    ):
         configdir.pack(directory, "config.py")
 
 

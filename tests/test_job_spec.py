@@ -67,7 +67,7 @@ def test_the_fragment_is_plain_data() -> None:
         ("flags: [--workers=4]", "flags: --workers=4: decided by the other fields of this file"),
         ("flags: [--out=x]", "flags: --out=x: decided by"),
         ("flags: [--sead=4]", "flags: unknown flag --sead, did you mean --seed?"),
-        ("flags: [--seed=0]", "flags: --seed=0 would give every worker a seed of its own"),
+        ("flags: [--seed=0]", "flags: --seed=0 would give every worker a different seed"),
         ("flags: [seed]", "flags: must be flags of `umiak train` like --seed=2, not 'seed'"),
         ("namespace: My_Space", "namespace: must be the name of a namespace"),
         ("volume: {size: big}", "volume.size: must be a size like 50Gi, not 'big'"),

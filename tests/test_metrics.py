@@ -84,7 +84,7 @@ def test_nothing_measured_is_not_a_number(metric: Any) -> None:
 @pytest.mark.parametrize(
     ("metric", "output", "message"),
     [
-        (RMSE("stars"), torch.zeros(2), "wants the field 'stars', but a batch has label"),
+        (RMSE("stars"), torch.zeros(2), "needs the field 'stars', but a batch has label"),
         (RMSE("label"), torch.zeros(3), "RMSE got 3 outputs for 2 samples"),
         (ClassificationError(), torch.zeros(3, 2), "ClassificationError got 3 outputs for 2 samples"),
         (AUC(), torch.zeros(2, 3), "AUC is for two classes, but the output has 3 scores"),

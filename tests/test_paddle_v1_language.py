@@ -296,7 +296,7 @@ D = "d = data_layer('d', 6)\ne = data_layer('e', 4)\n"
         (D + "fc_layer(input=d, size=2, param_attr=ParamAttr(initial_std='x'))", 5, "initial_std must be a number"),
         (D + "addto_layer(input=[d, e])", 5, "layer 'd' of size 6 and layer 'e' of size 4"),
         (D + "cos_sim(a=d, b=e)", 5, "layer 'd' of size 6 and layer 'e' of size 4"),
-        (D + "lstmemory(input=d)", 5, "layer 'd' of size 6 is no multiple of 4"),
+        (D + "lstmemory(input=d)", 5, "layer 'd' of size 6 is not a multiple of 4"),
         (
             D + "f = fc_layer(input=d, size=3, act=SoftmaxActivation())\nclassification_cost(input=f, label=f)",
             6,

@@ -411,7 +411,7 @@ def test_a_cost_passes_nothing_back_to_what_is_right() -> None:
         (
             Layer("out", "pool", 3, ("x",), options={"how": "max"}, line=9),
             {"x": X},
-            "layer 'out' of line 9: 'x' is no sequence",
+            "layer 'out' of line 9: 'x' is not a sequence",
         ),
     ],
 )

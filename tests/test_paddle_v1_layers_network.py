@@ -122,9 +122,9 @@ def test_only_sparse_update_makes_a_table_and_it_computes_the_same(kind: str) ->
 
 def test_sparse_update_where_no_ids_are_looked_up_is_refused() -> None:
     layers = (data("x", 3), fc("a", 2, "x"), fc("out", 2, "a"))
-    with pytest.raises(InputError, match=r"'_out.w0' has sparse_update=True, but 'a' is no data layer"):
+    with pytest.raises(InputError, match=r"'_out.w0' has sparse_update=True, but 'a' is not a data layer"):
         V1Model(changed(graph(*layers), "_out.w0", sparse=True))
-    with pytest.raises(InputError, match=r"'_out.wbias' has sparse_update=True, but is no matrix of rows"):
+    with pytest.raises(InputError, match=r"'_out.wbias' has sparse_update=True, but is not a matrix"):
         V1Model(changed(graph(*layers), "_out.wbias", sparse=True))
     net = V1Model(changed(graph(*layers), "_a.w0", sparse=True))
     with pytest.raises(InputError, match=r"'_a.w0' has sparse_update=True, but 'x' is not sparse"):

@@ -41,7 +41,7 @@ def test_a_pod_that_is_told_to_end_saves_first_and_the_others_go_on_with_its_suc
     pods.tell(told)
     assert pods.wait(told) == [75]
     message = pods.termination(told)
-    assert message["first"] and "told to end" in message["cause"] and "with a checkpoint" in message["cause"]
+    assert message["first"] and "told to stop" in message["cause"] and "with a checkpoint" in message["cause"]
     saved = sorted(path.name for path in pods.out.glob("checkpoints/*/manifest.json"))
     assert saved, "no checkpoint was written before the pod ended"
     pods.pause = 0.0
@@ -70,7 +70,7 @@ def test_a_pod_that_waits_ends_at_once_when_told(pods: Pods) -> None:
     pods.until(lambda: pods.events(1, "phase"))
     pods.tell(1)
     assert pods.wait(1, seconds=20) == [75]
-    assert "told to end" in pods.termination(1)["cause"]
+    assert "told to stop" in pods.termination(1)["cause"]
 
 
 def test_a_pod_that_is_told_to_end_while_python_starts_ends_at_once() -> None:

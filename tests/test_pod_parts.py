@@ -121,7 +121,7 @@ def test_a_coordinator_in_a_pod_that_was_replaced_does_not_take_the_directory_ba
 def test_the_generation_tells_who_was_replaced_before_job_json_does(tmp_path: Path) -> None:
     lease.take(settings(tmp_path), "job", "frozen", never)
     generations.seize(tmp_path / "out", "successor")
-    with pytest.raises(ReplacedError, match="given up for lost"):
+    with pytest.raises(ReplacedError, match="believed lost"):
         lease.take(settings(tmp_path), "job", "frozen", never)
 
 
@@ -142,7 +142,7 @@ def test_a_job_json_that_cannot_be_read_does_not_count_as_none(tmp_path: Path, c
     lease.take(settings(tmp_path), "job", "a", never)
     (tmp_path / "out" / layout.JOB).write_text(content)
     before = sorted(path.name for path in (tmp_path / "out").rglob("*"))
-    with pytest.raises(RetryError, match=r"job\.json is not what a job wrote"):
+    with pytest.raises(RetryError, match=r"job\.json was not written by a job"):
         lease.take(settings(tmp_path), "another", "b", never)
     assert sorted(path.name for path in (tmp_path / "out").rglob("*")) == before
 
@@ -239,6 +239,7 @@ def lose(coordinators: Lead, round_id: int) -> None:
         coordinators.watch(round_id)
 
 
+@pytest.mark.slow
 def test_a_coordinator_may_be_lost_again_and_again_as_long_as_the_job_gets_on(coordinators: Lead) -> None:
     for round_id in range(0, 120, 10):
         lose(coordinators, round_id)
@@ -246,6 +247,7 @@ def test_a_coordinator_may_be_lost_again_and_again_as_long_as_the_job_gets_on(co
         coordinators.watch(round_id, committed=round_id + 5)
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_lost_without_progress_ends_the_pod(coordinators: Lead) -> None:
     for _ in range(lead.STARTS):
         assert coordinators.error is None

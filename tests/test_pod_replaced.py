@@ -83,7 +83,7 @@ def test_a_frozen_worker_does_not_evict_its_successor(pods: Pods, undisturbed: d
         replace(pods, 1)
     check(pods, undisturbed)
     assert len(pods.events(0, "restart")) == 1, "the job restarted because the old pod came back"
-    assert "another took the place of worker 1" in pods.termination(1)["cause"]
+    assert "another process took the place of worker 1" in pods.termination(1)["cause"]
 
 
 def test_a_worker_whose_link_heals_does_not_evict_its_successor(pods: Pods, undisturbed: dict[str, bytes]) -> None:

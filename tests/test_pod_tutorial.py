@@ -132,7 +132,7 @@ def test_the_data_pod_run_again_with_another_count_cuts_again_and_says_so(
 ) -> None:
     for count in ("3", "3", "4"):
         assert tutorial_data.main({"OUT_DIR": str(tmp_path / "out"), "SPLIT_COUNT": count}, *image) == 0
-    assert "was cut into 3 shards; it is cut again into 4" in capsys.readouterr().err
+    assert "was split into 3 shards; it is split again into 4" in capsys.readouterr().err
     assert shards.verify(tmp_path / "out").shards == 4
 
 

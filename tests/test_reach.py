@@ -81,7 +81,7 @@ def test_a_manifest_cannot_name_a_foreign_piece(places: tuple[Path, Path], name:
     (root / "pass-00000" / "model.json").write_text(json.dumps({"tables": {"t": {"vocab": None, "files": [piece]}}}))
     with served(host(root)) as server:
         for kind in ("snapshot", "checkpoint"):
-            with pytest.raises(InputError, match=r"names the file .*, which is no plain name"):
+            with pytest.raises(InputError, match=r"names the file .*, which is not a plain file name"):
                 setup(server, spec(), Restore(kind, str(root / "pass-00000"), continues=False))
 
 
@@ -96,6 +96,7 @@ def test_names_are_checked_when_they_arrive(places: tuple[Path, Path], name: str
             setup(server, replace(spec(), index="0/../../outside/x"))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["absolute", "dots", "link"])
 @pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.SNAPSHOT])
 def test_nothing_is_written_to_a_foreign_directory(places: tuple[Path, Path], kind: Kind, way: str) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import TINY, hear_interrupts, kill_tree, snapshot_bytes, umiak
+from tests.fork_server import ForkedPopen
+from tests.processes import TINY, kill_tree, snapshot_bytes, umiak
 from umiak.errors import InputError, UmiakError
 from umiak.spec.flags import parse
 from umiak.wire import hello
@@ -55,14 +56,13 @@ class Role:
     def __init__(self, *words: str | Path, cwd: Path, pause: float = 0.0, **environment: str) -> None:
         self.log = cwd / f"{words[0]}-{time.monotonic_ns()}.log"
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(
+            self.process = ForkedPopen(
                 [sys.executable, "-m", "umiak.cli.main", *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=cwd,
                 env={**os.environ, "XDG_CONFIG_HOME": str(cwd), "UMIAK_TEST_PAUSE": str(pause), **environment},
-                preexec_fn=hear_interrupts,
             )
 
     def end(self, code: int, seconds: float = 60) -> str:
@@ -166,12 +166,14 @@ def test_roles_with_tls_give_the_same_bytes_and_one_that_is_told_to_stop_stops_a
             role.process.terminate()
         for trainer in trainers:
             assert trainer.end(75).endswith("with a checkpoint; start every trainer again with --resume")
+        for server in running.servers:
+            server.end(0)  # it has been told: a second signal would stop it at once
     with job(tmp_path, "--tls", tmp_path / "certs") as running:
         for trainer in running.trainers("--resume"):
             trainer.end(0)
         with socket.create_connection((HOSTS[0], running.port)) as sock:
             sock.sendall(b"plain text that is long enough to be taken for an answer")
-        running.servers[0].says("it does not prove to have the job's token")
+        running.servers[0].says("it does not prove that it has the job's token")
     assert snapshot_bytes(tmp_path / "run") == reference
 
 
@@ -295,7 +297,7 @@ def test_a_trainer_without_the_token_is_told_what_to_copy_from_where(tmp_path: P
             "trainer x.py --trainer_id=2 --num_gradient_servers=2",
             r"--trainer_id=2 is not one of 2 trainers: ids go from 0 to 1",
         ),
-        ("trainer x.py --seed=0", "another seed: write the same number for all"),
+        ("trainer x.py --seed=0", "a different seed: write the same number for all"),
         ("trainer", "name a config file"),
     ],
 )

@@ -80,6 +80,15 @@ def test_a_native_model_is_told_and_drawn(shown: object, tmp_path: Path) -> None
     assert (tmp_path / "drawn.png").stat().st_size > 5_000
 
 
+def test_a_picture_may_go_into_a_directory_that_does_not_exist_yet(
+    shown: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown(NATIVE, "--workers=1", "--output=pictures/of/it.png")  # type: ignore[operator]
+    assert (tmp_path / "pictures" / "of" / "it.png").is_file()
+    assert main(["show", "some.py", "--output=some.py/it.png"]) == 2
+    assert "cannot write some.py/it.png" in capsys.readouterr().err
+
+
 def test_servers_apart_and_one_process(shown: object) -> None:
     lines = shown(V1, "--workers=5", "--servers=2", "--ports_num=2")  # type: ignore[operator]
     assert {line[0] for line in lines if line and line[0][0] in "01234"} == {"0.0", "0.1", "1.0", "1.1"}

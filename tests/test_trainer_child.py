@@ -7,7 +7,11 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+import pytest
+
 from umiak.worker.child import Report, TrainerChild
+
+pytestmark = pytest.mark.slow
 
 
 def _end(work) -> tuple[int, str, str]:

@@ -164,7 +164,7 @@ STRANGERS = {
         + b"\0",
         "an incomplete greeting",
     ),
-    "another version": (greeting(version=7), "protocol version 7 where 2 is spoken"),
+    "another version": (greeting(version=7), "protocol version 7, but this process uses 2"),
     "an unknown role": (greeting(role="king\nE0101 fake line"), r"unknown role 'king\nE0101 fake line'"),
     "another token": (greeting(), "another job's token"),
     "a proof that is not ASCII": (greeting(proof="\u00e9\ud800"), "another job's token"),
@@ -212,7 +212,7 @@ def test_a_crowd_of_silent_strangers_does_not_keep_a_member_out(monkeypatch: pyt
     monkeypatch.setattr(door, "MAX_STRANGERS", 5)
     with served() as server:
         crowd = [server.knock() for _ in range(40)]
-        server.logged("too many strangers at once")
+        server.logged("too many unknown connections at once")
         server.still_serves()
         for sock in crowd:
             sock.close()
@@ -292,7 +292,7 @@ def test_with_tls_only_the_jobs_own_certificates_get_in(job: Path, other_job: Pa
         with server.knock() as sock:
             sock.sendall(greeting())
             hear_out(sock)
-        server.logged("it does not prove to have the job's token")
+        server.logged("it does not prove that it has the job's token")
         assert len([line for line in server.log if "refused" in line]) == 5
         server.still_serves(tls=mine)
 
@@ -336,7 +336,7 @@ def test_a_stranger_gets_no_handshake_without_the_jobs_token(job: Path) -> None:
             sock.shutdown(socket.SHUT_WR)
             hear_out(sock)
         server.logged("the connection was closed")
-        assert sum("it does not prove to have the job's token" in line for line in server.log) == 2
+        assert sum("it does not prove that it has the job's token" in line for line in server.log) == 2
         server.still_serves(tls=mine)
 
 
@@ -367,7 +367,7 @@ def test_a_server_of_another_kind_is_named(banner: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         there = Address(*listener.getsockname())
-        with pytest.raises(InputError, match=rf"{there} is not a umiak server .*: check --pservers and --port"):
+        with pytest.raises(InputError, match=rf"{there} is not an umiak server .*: check --pservers and --port"):
             hello.join(there, hello.Member("here", 0, "trainer", 0, 1), TOKEN, None, 5.0)
         thread.join(10)
 

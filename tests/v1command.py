@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
-from tests.processes import hear_interrupts, umiak
+from tests.fork_server import ForkedPopen
+from tests.processes import hear_interrupts, kill_tree, umiak
 
 
 def installed(directory: Path) -> Path:
@@ -21,17 +24,23 @@ def environment(path: Path, **more: str) -> dict[str, str]:
 
 
 def shell(text: str, path: Path, cwd: Path, code: int = 0, timeout: float = 120, **more: str) -> str:
-    """Run a script in bash; what it and all it called said."""
-    done = subprocess.run(
-        ["bash", "-c", text],
-        cwd=cwd,
-        env=environment(path, XDG_CONFIG_HOME=str(path / "config"), **more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-        check=False,
-        preexec_fn=hear_interrupts,
-    )
-    assert done.returncode == code, f"exit code {done.returncode}, expected {code}\n{done.stdout}"
-    return done.stdout
+    """Run a script in bash; what it and all it called said. Of a `paddle …` alone, run what the installed one would."""
+    given = {
+        "cwd": cwd,
+        "env": environment(path, XDG_CONFIG_HOME=str(path / "config"), **more),
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
+    if re.fullmatch(r"paddle [\w\s./=,-]+", text):
+        process = ForkedPopen([sys.executable, "-m", "umiak.cli.paddle", *text.split()[1:]], **given)
+    else:
+        process = subprocess.Popen(["bash", "-c", text], preexec_fn=hear_interrupts, **given)
+    try:
+        said: str = process.communicate(timeout=timeout)[0]
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        raise
+    assert process.returncode == code, f"exit code {process.returncode}, expected {code}\n{said}"
+    return said

@@ -23,7 +23,7 @@ class AddressChangedError(InputError):
     def __init__(self, context: str, cidrs: Sequence[str], now: str) -> None:
         super().__init__(
             f"the API server answers only to {', '.join(cidrs)}, and this machine is now {now} (as {service()} sees it): "
-            "let it in with `umiak cluster up --api-access mine`, which takes some minutes and costs nothing"
+            "let it in with `umiak cluster up --api-access mine`, which takes a few minutes and costs nothing"
         )
         self.context, self.cidrs = context, tuple(cidrs)
 

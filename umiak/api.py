@@ -41,7 +41,11 @@ TICK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training. `curves` has one entry per pass: its number as "pass", "train" and "test" values by name."""
+    """A finished training run.
+
+    `out` is its output directory and `snapshot` the newest snapshot in it. `curves` has one entry per pass: its number as
+    "pass", and its values by name as "train" and "test".
+    """
 
     out: Path
     snapshot: Path
@@ -50,7 +54,7 @@ class Result:
 
     @cached_property
     def model(self) -> Module:
-        """The trained model, as `load` gives it."""
+        """The trained model, as `load` returns it."""
         return load(self.snapshot, self.config)
 
     def __repr__(self) -> str:
@@ -75,9 +79,10 @@ def train(
 ) -> Result:
     """Train a config (an object, or the path of a file) on this machine, as `umiak train` does.
 
-    Everything goes below `out`, by default ./output; a directory that holds a run is refused unless `resume` or
-    `overwrite`. Progress is shown unless `quiet`. Ctrl-C (or a notebook's stop button) ends with a checkpoint and raises
-    KeyboardInterrupt. `flags` are further flags of `umiak train`, e.g. servers=2, init_from=…, log_period=50.
+    Everything goes below `out`, by default `./output`. A directory that already holds a run is refused unless `resume` or
+    `overwrite` is true. Progress is shown unless `quiet` is true. Ctrl-C, or a notebook's stop button, ends training with a
+    checkpoint and raises KeyboardInterrupt. `flags` are more flags of `umiak train`, such as `servers=2`, `init_from=…` or
+    `log_period=50`.
     """
     if passes < 1:
         raise InputError(f"passes must be at least 1, not {passes}")
@@ -95,9 +100,10 @@ def train(
 
 
 def load(snapshot: str | Path, config: Config | str | Path | None = None) -> Module:
-    """The model of a snapshot, or of the newest one in an output directory, in eval mode and without gradients.
+    """Return the model of a snapshot, or of the newest one in an output directory, in eval mode and without gradients.
 
-    It is built from the snapshot's own copy of its config, or from `config`: needed where a Config object was trained.
+    The model is built from the snapshot's own copy of its config, which runs that code: load only what you trust. Pass
+    `config` to use another one; you must do so if you trained a Config object.
     """
     from umiak.evaluation.loading import config_of, load_model
     from umiak.paddle_v1.registration import register
@@ -126,7 +132,7 @@ def join(
     config_args: Mapping[str, str] | None = None,
     **flags: Any,
 ) -> Iterator[Trainer]:
-    """Be one trainer of a job, with a loop of one's own:
+    """Be one trainer of a job, with your own training loop::
 
         with umiak.join(config, trainer_id=0, trainers=2, pservers=["127.0.0.1"]) as job:
             for batch in job.batches():
@@ -134,8 +140,8 @@ def join(
                 loss.backward()
                 job.step(loss)
 
-    `pservers` are hosts on which `umiak pserver` runs; without them this process trains alone. Snapshots and checkpoints
-    are written below `out`, nothing without it. `flags` are further flags of `umiak trainer`, e.g. port=7164, tls=….
+    `pservers` are the hosts on which `umiak pserver` runs; without them this process trains alone. Snapshots and checkpoints
+    go below `out`; without it nothing is written. `flags` are more flags of `umiak trainer`, such as `port=7164` or `tls=…`.
     """
     import torch
 
@@ -145,7 +151,7 @@ def join(
 
     register()
     if trainers > 1 and not pservers:
-        raise InputError(f"{trainers} trainers need servers between them: name their hosts with pservers=[…]")
+        raise InputError(f"{trainers} trainers need parameter servers: name their hosts with pservers=[…]")
     own = {"trainer_id": trainer_id, "num_gradient_servers": trainers, "local": not pservers, "passes": passes}
     more = {"pservers": tuple(pservers) or None, "out": out, "resume": resume, "overwrite": overwrite, "seed": seed}
     threads = torch.get_num_threads()
@@ -218,7 +224,7 @@ def _run_apart(settings: Settings, config: bytes | None, on_event: OnEvent) -> D
         for event in _events(reading):
             if interrupted.is_set() and not told:
                 told = True
-                on_event(Notice("stopping with a checkpoint; once more to end at once"))
+                on_event(Notice("stopping with a checkpoint; press Ctrl-C again to stop at once"))
             if isinstance(event, Failed):
                 message = event.message
             elif isinstance(event, Done):

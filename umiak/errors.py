@@ -7,19 +7,19 @@ from typing import Any
 
 
 class UmiakError(Exception):
-    """A defect or an unexpected state of the machine."""
+    """The base of all errors; on its own, a defect or an unexpected state of the machine."""
 
     exit_code = 1
 
 
 class InputError(UmiakError):
-    """Something the user wrote: a flag, a config, a file. Trying again without a change gives the same error."""
+    """Something you wrote is wrong: a flag, a config, a file. Without a change, you get the same error again."""
 
     exit_code = 2
 
 
 class RetryError(UmiakError):
-    """A peer or a resource went away; the same command may well succeed when it is back."""
+    """A peer or a resource went away. The same command may succeed once it is back."""
 
     exit_code = 75
 

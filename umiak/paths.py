@@ -50,7 +50,7 @@ def inside(directory: Path, name: object) -> Path:
     """A file that something in a directory names: it must be there itself, or a link must lead to another file there."""
     if not is_name(name):
         raise InputError(
-            f"{directory} names the file {name!r}, which is no plain name: it is damaged, or not to be trusted"
+            f"{directory} names the file {name!r}, which is not a plain file name: it is damaged, or not to be trusted"
         )
     path = directory / str(name)
     if not within(path, [directory]):

@@ -18,7 +18,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.ssm.models import ssm_backends
 from werkzeug.serving import make_server
 
-from tests.fake_aws import front
+from tests.fake_aws import front, moto_cache
 from tests.fake_aws.apiserver import ApiServer
 from tests.fake_aws.balancers import Balancers
 from tests.fake_aws.calls import Call
@@ -66,6 +66,7 @@ class Fault:
 
 class FakeAws:
     def __init__(self, speed: float = 0.0) -> None:
+        moto_cache.install()
         self.speed = speed
         self.lock = threading.RLock()
         self.moto = DomainDispatcherApplication(create_backend_app)

@@ -82,7 +82,7 @@ def test_a_file_behind_a_url_and_its_errors(namespace: Namespace, web: str) -> N
     submit(namespace, f"{web}/train.txt", "--shards=3")
     assert shards.verify(namespace.volume / "cut").samples == SAMPLES
     error = submit(namespace, f"{web}/train.txt", "--shards=4", code=2)
-    assert "holds shards of something else" in error
+    assert "holds shards of other data" in error
 
 
 def test_an_object_in_s3_and_its_errors(namespace: Namespace) -> None:

@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(namespace: Name
     os.kill(watching.pid, 2)
     out, _ = watching.communicate(timeout=30)
     assert watching.returncode == 130
-    assert f"come back with: umiak job status tiny -n {namespace.name} --watch" in out
+    assert f"watch it again with: umiak job status tiny -n {namespace.name} --watch" in out
     assert job.status()["state"] == "running"
     job.delete()
 

@@ -32,7 +32,8 @@ HOST_PATH = Path("/home/admin/efs")
 DOCKER = CLONE / "docker" / "tutorial"
 EXAMPLES = CLONE / "examples" / "paddle_v1"
 PASSES = 10
-pytestmark = pytest.mark.usefixtures("default_namespace")
+# The first of them may have to wait for all of test_whole_way.py, which uses the same namespace, and that counts as its own time.
+pytestmark = [pytest.mark.usefixtures("default_namespace"), pytest.mark.timeout(1800)]
 
 
 def publish(cluster: Cluster, name: str, dockerfile: str, context: Path) -> None:

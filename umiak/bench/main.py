@@ -25,7 +25,7 @@ def bench(arguments: Arguments) -> int:
     if arguments.paddle and has_peers():
         from umiak.bench.peers import paddle
 
-        say("installing Paddle if it is not there yet (600 MB)")
+        say("installing Paddle unless it is installed already (600 MB)")
         paddle.install()
     if arguments.workload == "scale":
         return _scale(arguments)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from umiak.bench.report import Figure
+from umiak.extras import needed
 
 _OURS, _OTHERS, _INK, _LIMIT = "#c8442f", "#8a9bb0", "#333333", "#4a4a4a"
 
@@ -21,7 +22,8 @@ def draw(figures: Sequence[Figure], png: Path) -> None:
     if not panels:
         return
 
-    import matplotlib
+    with needed("plot", "the picture of a bench needs"):
+        import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot

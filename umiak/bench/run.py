@@ -73,4 +73,4 @@ def free_ports(count: int) -> int:
             for port in range(first, first + count):
                 taken.enter_context(socket.create_server(("127.0.0.1", port)))
             return first
-    raise UmiakError(f"no {count} neighbouring ports are free on this machine")
+    raise UmiakError(f"no {count} consecutive ports are free on this machine")

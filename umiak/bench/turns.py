@@ -59,9 +59,7 @@ class Stage:
     def start(self, workload: str, system: str, workers: int, data: Path, baseline: Path | None = None) -> Actor:
         """Start a system, wait until it is in its steady state and hold it."""
         if (left := available_gb()) < LEAST_GB:
-            raise Failed(
-                f"{left:.1f} GB of memory are left, and all systems of a workload are in it at once: free some"
-            )
+            raise Failed(f"{left:.1f} GB of memory is free, and all systems of a workload run in it at once: free some")
         actor = Actor(workload, system, workers, data, baseline)
         self._actors.append(actor)
         assert self._guard.stdin is not None

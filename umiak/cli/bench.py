@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 ABOUT = """WORKLOAD is recommendation, ctr, quick_start, table, wire, or all of these (the default); paddle_v1: v1 configs against
-the same models in PyTorch; strangers: a member's round trips while strangers knock; scale: measured with 1, 2, 3 and 6
-workers here and predicted for up to 1,000; capacity: a table grows to --rows, is checkpointed and restored. Run it on a
-machine that does nothing else; docs/bench.md says more."""
+the same models in PyTorch; strangers: a member's round trips while unknown clients try to connect; scale: measures 1, 2, 3
+and 6 workers here and predicts up to 1,000; capacity: a table grows to --rows, is checkpointed and restored. Run it on an
+otherwise idle machine; see docs/bench.md."""
 
 
 def run(argv: list[str]) -> int:
@@ -15,5 +15,8 @@ def run(argv: list[str]) -> int:
     read = own("bench", argv, ARGUMENTS, ABOUT)
 
     from umiak.bench.main import bench
+    from umiak.system import need_linux
+
+    need_linux("umiak bench", "measure on the machine that trains")
 
     return bench(read)

@@ -25,7 +25,7 @@ ARGUMENTS = Own(
     {
         "directory": Flag("where they go", aliases=("tls",)),
         "workers": Flag("number of workers: a trainer and a parameter server each", minimum=1),
-        "overwrite": Flag("replace what is there"),
+        "overwrite": Flag("replace existing certificates"),
     },
     positional="directory",
     metavar="DIR",

@@ -12,22 +12,15 @@ from typing import Any
 from umiak.cli import cluster_life
 from umiak.cli.arguments import Parser
 from umiak.errors import InputError
+from umiak.extras import needed
 
 FILE = "cluster.yaml"
-# What the optional dependency group "cluster" brings, by the names they are imported by.
-EXTRA = ("boto3", "yaml", "troposphere")
 
 
 def run(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    try:
+    with needed("cluster", "umiak cluster needs"):
         code: int = options.verb(options)
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise InputError(
-            f"umiak cluster needs {', '.join(EXTRA)}; install the extra: pip install 'umiak[cluster]'"
-        ) from error
     return code
 
 
@@ -36,17 +29,19 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     init = verbs.add_parser("init", help=f"write a commented {FILE}")
-    init.add_argument("--name", help="of the cluster, its stack and its tags")
+    init.add_argument("--name", help="name of the cluster, its stack and its tags")
     init.add_argument("--region", help="like us-west-2")
-    init.add_argument("--zone", help="the one all nodes run in (default: the region's first)")
-    init.add_argument("--nodes", type=int, metavar="N", help="how many (default 3)")
-    init.add_argument("--node-type", metavar="TYPE,…", help="preferred first (default m6i.large)")
-    init.add_argument("--spot", action="store_true", help="spare capacity, cheaper, may be taken back")
+    init.add_argument("--zone", help="availability zone that all nodes run in (default: the region's first)")
+    init.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3)")
+    init.add_argument("--node-type", metavar="TYPE,…", help="instance types, preferred first (default m6i.large)")
+    init.add_argument("--spot", action="store_true", help="use spot instances: cheaper, but AWS may take them back")
     init.add_argument("--key-name", help="EC2 key pair, for SSH from inside the VPC")
-    init.add_argument("--kms-key-arn", metavar="ARN", help="use this key instead of making one")
+    init.add_argument("--kms-key-arn", metavar="ARN", help="use this KMS key instead of creating one")
     _api_access(init)
     init.add_argument("--api-cidr", metavar="CIDR,…", help="the same as --api-access CIDR,…")
-    init.add_argument("--from-env", action="store_true", help="read the variables of the kube-up tutorials; flags win")
+    init.add_argument(
+        "--from-env", action="store_true", help="read the variables of the kube-up tutorials; flags take precedence"
+    )
     init.add_argument("--overwrite", action="store_true", help="replace an existing file")
     _file(init)
     init.set_defaults(verb=_init)
@@ -56,45 +51,49 @@ def _parser() -> argparse.ArgumentParser:
     _file(render)
     render.set_defaults(verb=_render)
 
-    validate = verbs.add_parser("validate", help="look for everything that could stop it")
-    validate.add_argument("--offline", action="store_true", help="ask nobody; needs no credentials")
+    validate = verbs.add_parser("validate", help="check for everything that could stop it")
+    validate.add_argument(
+        "--offline", action="store_true", help="check the file without asking AWS; needs no credentials"
+    )
     _file(validate)
     validate.set_defaults(verb=_validate)
 
-    cost = verbs.add_parser("cost", help="per hour and per month, line by line")
-    cost.add_argument("--refresh", action="store_true", help="ask for all prices again")
+    cost = verbs.add_parser("cost", help="show what it costs per hour and per month, line by line")
+    cost.add_argument("--refresh", action="store_true", help="fetch all prices again")
     _file(cost)
     cost.set_defaults(verb=_cost)
 
-    up = verbs.add_parser("up", help="create it, or bring it to what the file says; resumes after an interruption")
+    up = verbs.add_parser(
+        "up", help="create the cluster, or update it to match the file; resumes after an interruption"
+    )
     up.add_argument("--yes", action="store_true", help="do not ask")
     _api_access(up)
-    up.add_argument("--force", action="store_true", help="continue past errors that the checks found; they are listed")
+    up.add_argument("--force", action="store_true", help="continue despite the errors that the checks found")
     up.add_argument(
         "--reuse",
         action="store_true",
-        help=f"use what an earlier cluster of this name kept, and write that into {FILE}",
+        help=f"reuse what an earlier cluster of this name kept, and write it into {FILE}",
     )
     _kubeconfig(up)
     _file(up)
     up.set_defaults(verb=cluster_life.up)
 
-    status = verbs.add_parser("status", help="how it is, in one look")
-    status.add_argument("--watch", action="store_true", help="look again until nothing is in progress")
+    status = verbs.add_parser("status", help="show the state of the cluster at a glance")
+    status.add_argument("--watch", action="store_true", help="keep updating until nothing is in progress")
     status.add_argument("--json", action="store_true", help="for programs")
     _file(status)
     status.set_defaults(verb=cluster_life.status)
 
-    patch = verbs.add_parser("patch", help="renew the nodes' image and the add-ons, within the Kubernetes version")
+    patch = verbs.add_parser("patch", help="update the nodes' image and the add-ons within the same Kubernetes version")
     patch.add_argument("--yes", action="store_true", help="do not ask")
     _file(patch)
     patch.set_defaults(verb=cluster_life.patch)
 
-    diff = verbs.add_parser("diff", help="what `up` would change")
+    diff = verbs.add_parser("diff", help="show what `up` would change")
     _file(diff)
     diff.set_defaults(verb=cluster_life.diff)
 
-    kubeconfig = verbs.add_parser("kubeconfig", help="write the file by which kubectl and `umiak job` get in")
+    kubeconfig = verbs.add_parser("kubeconfig", help="write the kubeconfig for kubectl and `umiak job`")
     _kubeconfig(kubeconfig)
     _file(kubeconfig)
     kubeconfig.set_defaults(verb=cluster_life.kubeconfig)
@@ -102,29 +101,31 @@ def _parser() -> argparse.ArgumentParser:
     connect = verbs.add_parser(
         "connect", help="forward a local port to a private API server, until Ctrl-C or while COMMAND runs"
     )
-    connect.add_argument("--port", type=int, metavar="N", help="of this machine (default: 16443, or any that is free)")
+    connect.add_argument("--port", type=int, metavar="N", help="local port (default: 16443, or any free one)")
     _kubeconfig(connect)
     _file(connect)
-    connect.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run meanwhile")
+    connect.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="command to run while connected"
+    )
     connect.set_defaults(verb=cluster_life.connect)
 
-    token = verbs.add_parser("token", help="what the kubeconfig asks for: a token of 15 minutes")
+    token = verbs.add_parser("token", help="print a token that is valid for 15 minutes; the kubeconfig runs this")
     token.add_argument("--name", required=True, help="of the cluster")
     token.add_argument("--region", required=True, help="like us-west-2")
     token.set_defaults(verb=cluster_life.token)
 
-    report = verbs.add_parser("report", help="what a maintainer needs to see of it, without secrets, as one text")
-    report.add_argument("--out", type=Path, metavar="FILE", help="write it there (default: print it)")
+    report = verbs.add_parser("report", help="collect what a maintainer needs to see, without secrets")
+    report.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: print it)")
     _kubeconfig(report)
     _file(report)
     report.set_defaults(verb=cluster_life.report)
 
-    destroy = verbs.add_parser("destroy", help="remove it, and look for what is left")
+    destroy = verbs.add_parser("destroy", help="remove the cluster and check that nothing is left")
     destroy.add_argument("--yes", action="store_true", help="do not ask")
     destroy.add_argument(
         "--earlier",
         action="store_true",
-        help="also what earlier clusters of this name kept in this region, where the file says delete",
+        help="also remove what earlier clusters of this name kept in this region, if the file says delete",
     )
     _kubeconfig(destroy)
     _file(destroy)
@@ -136,7 +137,7 @@ def _api_access(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--api-access",
         metavar="mine|private|CIDR,…",
-        help="who reaches the API server from outside: this machine, nobody but `umiak cluster connect`, or these addresses",
+        help="who can reach the API server from outside: this machine, only `umiak cluster connect`, or these addresses",
     )
 
 
@@ -153,7 +154,7 @@ def _init(options: argparse.Namespace) -> int:
     from umiak.cluster import initial
 
     if options.api_access and options.api_cidr:
-        raise InputError("--api-access and --api-cidr say the same: give one of them")
+        raise InputError("--api-access and --api-cidr mean the same: give only one of them")
     notes: list[str] = []
     given: dict[str, initial.Given] = {}
     if options.from_env:

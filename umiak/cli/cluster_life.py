@@ -72,7 +72,7 @@ def up(options: argparse.Namespace) -> int:
         done = Up(aws, spec, talk(options.yes), book, _connect, options.kubeconfig, date.today(), options.force).run()
     except KeyboardInterrupt:
         print(
-            "AWS continues by itself; `umiak cluster up` resumes watching, `umiak cluster destroy` removes it",
+            "AWS continues on its own; `umiak cluster up` resumes watching, `umiak cluster destroy` removes it",
             flush=True,
         )
         raise
@@ -100,7 +100,7 @@ def _choose(options: argparse.Namespace) -> None:
     chosen = reach.choice(options.api_access, address.mine)
     reach.rewrite(options.file, chosen)
     through = "nobody but `umiak cluster connect`" if chosen.bastion else ", ".join(chosen.cidrs) or "the VPC only"
-    print(f"{options.file}: the API server is reached from {through}", flush=True)
+    print(f"{options.file}: the API server can be reached from {through}", flush=True)
 
 
 def _reused(options: argparse.Namespace, spec: Any, aws: Any) -> Any:
@@ -111,14 +111,14 @@ def _reused(options: argparse.Namespace, spec: Any, aws: Any) -> Any:
     kept = reuse.look(aws, spec)
     if kept is None:
         if options.reuse:
-            print("nothing of an earlier cluster is there to be used, or the cluster exists")
+            print("there is nothing to reuse: no earlier cluster kept anything, or the cluster already exists")
         return spec
     print(showing.kept(spec, kept), flush=True)
     if not kept.usable:
         return spec
     if not options.reuse:
         if options.yes:
-            print("none of it is used; --reuse uses it", flush=True)
+            print("nothing is reused; --reuse uses it", flush=True)
             return spec
         if not talk(False).agreed(f"Use it again, and write that into {options.file}?"):
             return spec
@@ -166,7 +166,7 @@ def patch(options: argparse.Namespace) -> int:
         print("nothing was changed")
         return 0
     done = versions.patch(aws, spec, stack.id, lambda text: print(text, flush=True))
-    print(f"cluster {spec.name}: " + ("add-ons and nodes are the newest" if done else "nothing to renew"))
+    print(f"cluster {spec.name}: " + ("add-ons and nodes are up to date" if done else "nothing to renew"))
     return 0
 
 
@@ -177,9 +177,9 @@ def diff(options: argparse.Namespace) -> int:
     spec, aws = _aws(options)
     found = differences(aws, spec)
     if found is None:
-        print(f"cluster {spec.name} is not created; `umiak cluster up` creates all of it")
+        print(f"cluster {spec.name} does not exist yet; `umiak cluster up` creates it")
     else:
-        print(showing.changes(found) or f"cluster {spec.name} is as {options.file} says")
+        print(showing.changes(found) or f"cluster {spec.name} matches {options.file}")
     return 0
 
 
@@ -203,7 +203,7 @@ def connect(options: argparse.Namespace) -> int:
         if command:
             return _run(command, options.kubeconfig)
         print(
-            f"{options.kubeconfig} leads to {spec.name} on port {port}: work in another terminal, end with Ctrl-C",
+            f"{options.kubeconfig} leads to {spec.name} on port {port}: work in another terminal, stop with Ctrl-C",
             flush=True,
         )
         _until_ended()
@@ -252,7 +252,7 @@ def report(options: argparse.Namespace) -> int:
         return 0
     with atomic(options.out) as file:
         file.write(text.encode())
-    print(f"{options.out}: read it before you send it to anybody")
+    print(f"{options.out}: read it before you send it to anyone")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`umiak data fetch | split | verify | submit`: get data sets, and cut them into shards, here or on a cluster."""
+"""`umiak data fetch | describe | split | verify | submit`: get data sets, look at them, cut them into shards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="umiak data", description="Get data sets and cut them into shards, one per trainer.")
+    parser = Parser(prog="umiak data", description="Fetch data sets and split them into shards, one per trainer.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     fetch = verbs.add_parser("fetch", help="fetch a data set unless it is already there")
@@ -33,12 +33,27 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("--directory", type=Path, metavar="DIR", help="default $UMIAK_DATA, or ./data")
     fetch.set_defaults(verb=_fetch)
 
+    describe = verbs.add_parser(
+        "describe",
+        help="show what files hold, and how trainers would share them",
+        description="Reads all rows once: Parquet, CSV, TSV or JSON lines, here or in S3, as umiak.data.stream does.",
+    )
+    describe.add_argument(
+        "paths", nargs="+", metavar="PATTERN", help='files, or a pattern in quotes: "s3://clicks/**/*.parquet"'
+    )
+    describe.add_argument(
+        "--shards", type=int, default=3, metavar="N", help="number of shards to deal them to (default 3)"
+    )
+    describe.add_argument("--no-header", action="store_true", help="the first line of .csv and .tsv names no columns")
+    describe.add_argument("--output", type=Path, metavar="PNG", help="draw how skewed the columns are")
+    describe.set_defaults(verb=_describe)
+
     split = verbs.add_parser(
         "split",
-        help="cut a file or a directory into shards",
-        description="Deals the samples out in turn: a line of .txt .csv .tsv .jsonl (also .gz), or a Parquet row. In a "
-        "directory with a train.list the files it names are cut; else all files of these kinds. Other files are whole in "
-        "every shard. Interrupted, the same command resumes.",
+        help="split a file or a directory into shards",
+        description="Deals samples out to the shards in turn. A sample is a line of a .txt, .csv, .tsv or .jsonl file "
+        "(also .gz), or a row of a Parquet file. If a directory has a train.list, the files it names are split; otherwise all "
+        "files of these kinds are. Every shard gets all other files whole. If interrupted, the same command resumes.",
     )
     split.add_argument("source", metavar="SOURCE", help="a file or a directory, or http(s):// or s3://")
     split.add_argument("out", type=Path, metavar="OUT", help="where the shards and their manifest go")
@@ -51,42 +66,66 @@ def _parser() -> argparse.ArgumentParser:
 
     submit = verbs.add_parser(
         "submit",
-        help="split on the cluster, onto a volume",
-        description="Runs umiak data split as a Job with the volume mounted. Interrupted, the same command comes back to it; "
-        "a pod that is lost is replaced and resumes where it stopped.",
+        help="split data on the cluster, onto a volume",
+        description="Runs umiak data split as a Job with the volume mounted. If interrupted, the same command watches it again; "
+        "a lost pod is replaced and resumes where it stopped.",
     )
     submit.add_argument("source", metavar="SOURCE", help="http(s)://, s3://, or a path on the volume")
     submit.add_argument("out", metavar="OUT", help="a directory on the volume")
     _how(submit)
-    submit.add_argument("--claim", help=f"the volume's claim (default: of {JOB_FILE}, else the cluster's, else efsvol)")
-    submit.add_argument("--image", help=f"the runtime image (default: of {JOB_FILE}, else the cluster's)")
+    submit.add_argument(
+        "--claim", help=f"claim of the volume (default: that of {JOB_FILE}, else the cluster's, else efsvol)"
+    )
+    submit.add_argument("--image", help=f"runtime image (default: that of {JOB_FILE}, else the cluster's)")
     submit.add_argument(
         "--service-account",
         metavar="NAME",
-        help="whose rights the pod has (default: for s3:// the cluster's, else none)",
+        help="service account of the pod (default: the cluster's for s3://, else none)",
     )
-    submit.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="environment of the pod")
+    submit.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="an environment variable of the pod"
+    )
     add_options(submit)
     submit.set_defaults(verb=_submit)
     return parser
 
 
 def _how(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shards", type=int, required=True, metavar="N", help="how many, one per trainer")
+    parser.add_argument("--shards", type=int, required=True, metavar="N", help="number of shards, one per trainer")
     parser.add_argument(
         "--layout", choices=LAYOUTS, default="2017", help="OUT/i/data (2017, default) or OUT/data/i (2016)"
     )
     parser.add_argument(
-        "--whole", action="append", default=[], metavar="PATTERN", help="files that all shards get whole"
+        "--whole", action="append", default=[], metavar="PATTERN", help="files that every shard gets whole"
     )
     parser.add_argument("--header", action="store_true", help="the first line of .csv and .tsv names columns")
-    parser.add_argument("--overwrite", action="store_true", help="replace shards of something else")
+    parser.add_argument("--overwrite", action="store_true", help="replace shards of other data")
 
 
 def _fetch(options: argparse.Namespace) -> int:
     from umiak.data.fetch import fetch
 
     print(fetch(options.name, options.directory))
+    return 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    from umiak.cli import data_text
+    from umiak.data.formats import kind
+    from umiak.data.streaming import chunks, describing, places
+
+    kinds = {kind(path.removesuffix(".zst")) for path in options.paths}
+    if kinds == {".txt"} or len(kinds) > 1:
+        raise InputError("umiak data describe takes files of one kind, and of one that has columns: not .txt")
+    if options.shards < 1:
+        raise InputError(f"--shards {options.shards}: write at least 1")
+    index = chunks.indexed(kinds.pop(), not options.no_header, places.found(options.paths))
+    with bar("reading") as show:
+        described = describing.describe(index, options.shards, show)
+    data_text.show(described)
+    if options.output is not None:
+        data_text.draw(described, options.output)
+        print(options.output)
     return 0
 
 
@@ -143,7 +182,7 @@ def _submitted(options: argparse.Namespace) -> int:
             ]:
                 print(line)
         except KeyboardInterrupt:
-            raise RetryError("the job continues in the cluster; the same command comes back to it") from None
+            raise RetryError("the job continues in the cluster; run the same command to watch it again") from None
         data.delete(api, namespace, split.name)
     return 0
 

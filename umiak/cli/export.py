@@ -24,7 +24,7 @@ ARGUMENTS = Own(
     {
         "snapshot": Flag("a snapshot directory to load", aliases=("init_model_path",)),
         "output": Flag("the file to write"),
-        "overwrite": Flag("replace what is there"),
+        "overwrite": Flag("replace an existing file"),
     },
     positional="snapshot",
     metavar="SNAPSHOT",

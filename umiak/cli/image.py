@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from umiak.cli.arguments import Parser
 from umiak.cli.bar import bar
 from umiak.errors import InputError, UmiakError
+from umiak.extras import needed
 
 if TYPE_CHECKING:
     from umiak.image.making import Access, Wanted
@@ -25,7 +26,8 @@ JOB_FILE, CLUSTER_FILE = Path("job.yaml"), Path("cluster.yaml")
 
 def run(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    code: int = options.verb(options)
+    with needed("image", "umiak image needs"):
+        code: int = options.verb(options)
     return code
 
 
@@ -34,20 +36,26 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     push = verbs.add_parser(
         "push",
-        help="make the runtime image and push it to a registry; needs no Docker",
-        description="Puts Python packages and umiak on top of a base image and pushes the result. The registry gets only the "
-        "layers it lacks. Interrupted, the same command continues. Logins are Docker's; for ECR they are AWS's.",
+        help="build the runtime image and push it to a registry; needs no Docker",
+        description="Puts Python packages and umiak on top of a base image and pushes the result. Only the layers that "
+        "the registry lacks are uploaded. If interrupted, the same command continues. Logins are Docker's, for ECR AWS's.",
     )
-    push.add_argument("image", nargs="?", metavar="IMAGE", help=f"default: of {JOB_FILE}, else the cluster's")
-    push.add_argument("--base", metavar="IMAGE", help="Linux with Python 3.11 or newer; best by digest (…@sha256:…)")
+    push.add_argument(
+        "image", nargs="?", metavar="IMAGE", help=f"name of the image (default: that of {JOB_FILE}, else the cluster's)"
+    )
+    push.add_argument(
+        "--base", metavar="IMAGE", help="base image: Linux with Python 3.11 or newer, best named by digest (…@sha256:…)"
+    )
     push.add_argument(
         "--platform", metavar="PLATFORM", help="linux/amd64 or linux/arm64 (default: the cluster's nodes)"
     )
     push.add_argument(
-        "--torch", metavar="SOURCE", help="an index with CPU builds (default: PyTorch's), or lock: as locked, for CUDA"
+        "--torch",
+        metavar="SOURCE",
+        help="package index with CPU builds (default: PyTorch's); lock: the locked build, with CUDA",
     )
-    push.add_argument("--torch-sha256", default="", metavar="HASH", help="of torch's file on that index")
-    push.add_argument("--plain-http", action="store_true", help="the registries speak no TLS")
+    push.add_argument("--torch-sha256", default="", metavar="HASH", help="SHA-256 of torch's file on that index")
+    push.add_argument("--plain-http", action="store_true", help="the registries do not use TLS")
     push.set_defaults(verb=_push)
     return parser
 
@@ -78,9 +86,7 @@ def push(wanted: Wanted, access: Access) -> Pushed:
 
     with ExitStack() as bars:
         pushed = making.make(wanted, access, _meter(bars), lambda text: print(text, flush=True))
-    print(
-        f"pushed {wanted.image} as {pushed.digest}: {_size(pushed.size)}, of which {_size(pushed.sent)} had to travel"
-    )
+    print(f"pushed {wanted.image} as {pushed.digest}: {_size(pushed.size)}, of which {_size(pushed.sent)} was uploaded")
     return pushed
 
 
@@ -112,7 +118,7 @@ def offer(made: Mapping[str, str]) -> bool:
     except UmiakError:
         # Not everybody who may submit may ask the registry; the nodes will say if it is not there.
         return True
-    question = f"{image} is not in its registry yet. Make and push it now? [y/N] "
+    question = f"{image} is not in its registry yet. Build and push it now? [y/N] "
     if not sys.stdin.isatty() or input(question).strip().lower() not in ("y", "yes"):
         return False
     platform = making.architecture(made.get("platform", "linux/amd64"))

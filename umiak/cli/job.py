@@ -35,17 +35,17 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     init = verbs.add_parser("init", help=f"write a commented {FILE}")
-    init.add_argument("--name", help="of the job (default: this directory's)")
-    init.add_argument("--image", help=f"the runtime image (default the cluster's, else umiak/runtime:{__version__})")
+    init.add_argument("--name", help="name of the job (default: the directory's name)")
+    init.add_argument("--image", help=f"runtime image (default: the cluster's, else umiak/runtime:{__version__})")
     init.add_argument("--workers", type=int, metavar="N", help="default 3")
     init.add_argument("--overwrite", action="store_true", help="replace an existing file")
     init.add_argument("file", nargs="?", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
     add_options(init)
     init.set_defaults(verb=_init)
 
-    submit = verbs.add_parser("submit", help="create the job and start it; a cancelled one is resumed")
+    submit = verbs.add_parser("submit", help="create and start the job, or resume a cancelled one")
     submit.add_argument("file", nargs="?", type=Path, default=Path(FILE), metavar="FILE", help=f"default ./{FILE}")
-    submit.add_argument("--watch", action="store_true", help="stay and show the workers until the end")
+    submit.add_argument("--watch", action="store_true", help="show the workers until the job ends")
     submit.add_argument(
         "--dry-run", choices=("client", "server"), help="print what would be sent; server: let the API server check it"
     )
@@ -57,33 +57,36 @@ def _parser() -> argparse.ArgumentParser:
     add_options(listing)
     listing.set_defaults(verb=_ls)
 
-    status = _named(verbs, "status", "what a job does, and what went wrong first", _status)
+    status = _named(verbs, "status", "show what a job is doing, and what went wrong first", _status)
     status.add_argument("--json", action="store_true", help="for programs")
     status.add_argument("--watch", action="store_true", help="until the end")
 
-    wait = _named(verbs, "wait", "wait for the end; exits as the training did", _wait)
+    wait = _named(verbs, "wait", "wait until the job ends; exits with the training's exit code", _wait)
     wait.add_argument(
-        "--timeout", type=_seconds, metavar="TIME", help="like 90s, 10m, 2h (default: as long as it takes)"
+        "--timeout",
+        type=_seconds,
+        metavar="TIME",
+        help="how long to wait, like 90s, 10m or 2h (default: until it ends)",
     )
 
-    logs = _named(verbs, "logs", "the log of a worker: the first that failed, else worker 0", _logs)
-    logs.add_argument("-f", "--follow", action="store_true", help="until the job ends")
+    logs = _named(verbs, "logs", "show the log of a worker: the first that failed, else worker 0", _logs)
+    logs.add_argument("-f", "--follow", action="store_true", help="follow the log until the job ends")
     logs.add_argument("--worker", type=int, metavar="N", help="whose")
-    logs.add_argument("--server", action="store_true", help="the parameter server's instead of the trainer's")
-    logs.add_argument("--since", type=_seconds, metavar="TIME", help="only the last 90s, 10m, 2h")
+    logs.add_argument("--server", action="store_true", help="show the parameter server's log instead of the trainer's")
+    logs.add_argument("--since", type=_seconds, metavar="TIME", help="show only the last 90s, 10m or 2h")
 
     _named(verbs, "cancel", "write a checkpoint and stop; submit resumes from it", _cancel)
 
-    legacy = verbs.add_parser("legacy", help="what the tutorials' own YAML of 2016 and 2017 needs beside it")
+    legacy = verbs.add_parser("legacy", help="print what the tutorials' own YAML of 2016 and 2017 needs in the cluster")
     legacy.add_argument(
         "--image-names", action="store_true", help="list the images that YAML names, and what builds them"
     )
     legacy.add_argument(
-        "-n", "--namespace", default="default", metavar="NAME", help="where that YAML runs (default default)"
+        "-n", "--namespace", default="default", metavar="NAME", help="namespace that YAML runs in (default: default)"
     )
     legacy.set_defaults(verb=_legacy)
 
-    delete = _named(verbs, "delete", "remove all that submit made; the output stays", _delete)
+    delete = _named(verbs, "delete", "remove everything that submit created; the output stays", _delete)
     delete.add_argument("--output", action="store_true", help="delete the output on the volume too")
     return parser
 
@@ -91,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 def _named(verbs: Any, verb: str, about: str, act: Any) -> argparse.ArgumentParser:
     """A verb about one job that exists."""
     parser: argparse.ArgumentParser = verbs.add_parser(verb, help=about)
-    parser.add_argument("name", nargs="?", metavar="JOB", help=f"a name, or a job file (default ./{FILE})")
+    parser.add_argument("name", nargs="?", metavar="JOB", help=f"name of a job, or a job file (default ./{FILE})")
     add_options(parser)
     parser.set_defaults(verb=act)
     return parser

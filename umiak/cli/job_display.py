@@ -48,7 +48,7 @@ def watch(api: Api, namespace: str, name: str, price: Price) -> int:
                 seen = seen if isinstance(state, Away) else state
     except KeyboardInterrupt:
         where = f"{name} -n {namespace}"
-        console.print(f"{name} continues without us; come back with: umiak job status {where} --watch", soft_wrap=True)
+        console.print(f"{name} keeps running; watch it again with: umiak job status {where} --watch", soft_wrap=True)
         console.print(f"stop it with: umiak job cancel {where}", soft_wrap=True)
         return 130
     assert seen is not None

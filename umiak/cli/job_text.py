@@ -70,7 +70,7 @@ def expiring(seen: Status, now: datetime) -> str:
     if until is None:
         return ""
     renew = f"`umiak job cancel {seen.name} -n {seen.namespace}` and `umiak job submit`"
-    return f"warning: the job's certificates end on {until:%Y-%m-%d}; {renew} renew them, and nothing is lost"
+    return f"warning: the job's certificates expire on {until:%Y-%m-%d}; {renew} renew them, and nothing is lost"
 
 
 def failures(seen: Status, with_log: bool = True) -> Iterator[str]:

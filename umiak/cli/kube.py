@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 
 from umiak.address import AddressChangedError
 from umiak.cli import cluster_moved
-from umiak.errors import InputError
+from umiak.extras import needed
 
 if TYPE_CHECKING:
     from umiak.kube.api import Api
-
-# What the optional dependency group "kube" brings, by the names they are imported by.
-EXTRA = ("yaml", "urllib3", "websocket")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +39,10 @@ def connect(options: argparse.Namespace, written: str | None = None) -> tuple[Ap
 def with_extra(verb: str, run: Callable[[], int]) -> int:
     """Run it; a missing library is one line about what to install. Where our address has changed and the user wants the new
     one let in, run it again afterwards."""
-    try:
+    with needed("kube", f"umiak {verb} needs"):
         try:
             return run()
         except AddressChangedError as error:
             if not cluster_moved.let_in(error):
                 raise
             return run()
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise InputError(f"umiak {verb} needs {error.name}; install the extra: pip install 'umiak[kube]'") from error

@@ -16,16 +16,20 @@ VERBS = {
     "test": "measure a snapshot on the test data",
     "predict": "write a snapshot's outputs for the test data",
     "export": "write a snapshot as safetensors",
-    "show": "tell and draw what a config describes, and what each service would hold",
-    "data": "fetch data sets, cut them into shards",
-    "output": "bring what a job on Kubernetes wrote to this machine",
+    "show": "describe and draw a config's model, and what each service would hold",
+    "page": "show runs in a browser, live",
+    "checkpoint": "list, show and verify what a run can resume from",
+    "data": "fetch data sets and split them into shards",
+    "output": "list and download what a job on Kubernetes wrote",
     "pserver": "run one parameter server",
     "trainer": "run one trainer",
     "certs": "write the certificates of a job, for --tls",
     "bench": "measure speed against the limit and against other systems",
     "paddle": "v1's own command: paddle train, pserver and the others, with v1's defaults",
     "cluster": "plan a cluster on AWS, bring it up, remove it",
-    "image": "make the runtime image and push it to a registry",
+    "image": "build the runtime image and push it to a registry",
+    "doctor": "check this machine, and say what to do",
+    "completion": "print a script that completes umiak in bash, zsh or fish",
     "job": "train on Kubernetes: submit, watch, understand, cancel",
 }
 # Called by machines, not by people, and not listed.
@@ -86,14 +90,14 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())
+    verbs = "\n".join(f"  {verb:<11} {text}" for verb, text in VERBS.items())
     return f"""usage: umiak VERB …
 
 Train one model with many workers: trainers compute gradients, parameter servers hold the model.
 
 {verbs}
 
-umiak VERB --help says more, umiak --version which version this is.
+umiak VERB --help explains a verb, umiak --version prints the version.
 A first run: umiak train examples/recommendation/config.py --workers 3 --passes 10 --out out/first"""
 
 

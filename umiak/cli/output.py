@@ -38,11 +38,11 @@ def _parser() -> argparse.ArgumentParser:
 
     pull = verbs.add_parser(
         "pull",
-        help="bring them here; interrupted, the same command resumes",
+        help="download them; if interrupted, the same command resumes",
         usage="umiak output pull JOB [PASS] DIR [flags]",
     )
     pull.add_argument("job", metavar="JOB", help="name of the job")
-    pull.add_argument("words", nargs="+", metavar="[PASS] DIR", help="of the passes only this one; where to put it")
+    pull.add_argument("words", nargs="+", metavar="[PASS] DIR", help="only this pass; the directory to write to")
     _where(pull)
     pull.set_defaults(verb=_pull)
     return parser
@@ -95,7 +95,7 @@ def _pull(options: argparse.Namespace) -> int:
         with bar("pulling") as show:
             travelled = output.pull(pod, place.directory, files, Path(directory), show)
     total = sum(file.size for file in files)
-    print(f"{directory}: {len(files)} files, {total:,} bytes, checksums right; {travelled:,} bytes travelled")
+    print(f"{directory}: {len(files)} files, {total:,} bytes, checksums match; {travelled:,} bytes transferred")
     return 0
 
 

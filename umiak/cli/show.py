@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umiak.cli.arguments import own, required
+from umiak.files import disk_error
 from umiak.spec.flags import Own
 from umiak.spec.settings import FLAGS, Flag, Settings
 
@@ -58,7 +59,11 @@ def run(argv: list[str]) -> int:
 
     tables(outline)
     png = read.output or Path(f"{config.stem}.png")
-    draw(outline, png)
+    try:
+        png.parent.mkdir(parents=True, exist_ok=True)
+        draw(outline, png)
+    except OSError as error:
+        raise disk_error(error, png) from error
     print(png)
     return 0
 

@@ -116,7 +116,7 @@ def write(aws: Aws, spec: ClusterSpec, path: Path, port: int = PORT) -> None:
     made = kubeconfig(cluster, aws.region, place, profile, _needs(spec, image))
     if path.exists() and f"current-context: {made['current-context']}" not in path.read_text(errors="replace"):
         raise InputError(
-            f"{path} is there and is not of {cluster} in {aws.region}; move it away, or choose with --kubeconfig"
+            f"{path} exists and does not belong to {cluster} in {aws.region}; move it away, or choose with --kubeconfig"
         )
     check_target(path)
     with atomic(path, mode=0o600) as file:
@@ -132,7 +132,7 @@ def client_of(path: Path, connect: kube.Connect) -> Callable[[], Api | None]:
             return None
         if not trusted.is_recorded(path):
             raise InputError(
-                f"{path} was not written by umiak cluster on this machine, or was changed since: write it anew with "
+                f"{path} was not written by umiak cluster on this machine, or was changed since: write it again with "
                 "`umiak cluster kubeconfig`, or move it away"
             )
         return connect(path)

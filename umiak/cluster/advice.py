@@ -20,7 +20,7 @@ RULES: tuple[tuple[str, str], ...] = (
         "AWS has no such machine free in that zone now; choose other nodes.types or another first zone",
     ),
     (r"is not offered|unsupported.*instance type", "choose other nodes.types in cluster.yaml"),
-    (r"already exists", "something of that name is left from elsewhere; remove it, or choose another name"),
+    (r"already exists", "something of that name already exists; remove it, or choose another name"),
     (r"custom-named resource requires replacing", "this cannot be changed in place: undo it in cluster.yaml"),
     (r"has dependencies|has a dependent object|DependencyViolation", "something else still uses it"),
     (r"Throttling|Rate exceeded", "AWS was busy"),

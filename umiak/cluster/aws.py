@@ -55,7 +55,7 @@ class DeniedError(InputError):
 
     def __init__(self, action: str, region: str) -> None:
         super().__init__(
-            f"these credentials may not do {action} in {region}; "
+            f"these credentials are not allowed to do {action} in {region}; "
             "attach the policies that `umiak cluster render` writes, or ask your administrator to"
         )
         self.action = action

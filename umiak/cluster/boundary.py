@@ -169,7 +169,7 @@ def ensure(aws: Aws, spec: ClusterSpec, account: str) -> bool:
     except DeniedError as error:
         raise InputError(
             f"the roles of {spec.name} need the permissions boundary {boundary_name(spec.name, spec.region)}, and these "
-            f"credentials may not do {error.action}; nothing was created. An administrator makes it once, after "
+            f"credentials are not allowed to do {error.action}; nothing was created. An administrator makes it once, after "
             f"`umiak cluster render` and in the rendered directory: {command(spec)}"
         ) from error
     except AwsError as error:
@@ -190,7 +190,7 @@ def remove(aws: Aws, spec: ClusterSpec, account: str) -> str | None:
             return f"kept: policy {name}, which an administrator made; it costs nothing"
         aws.call("iam", "DeletePolicy", region=aws.home, PolicyArn=found["arn"])
     except DeniedError as error:
-        return f"kept: policy {boundary_name(spec.name, spec.region)}: these credentials may not do {error.action}"
+        return f"kept: policy {boundary_name(spec.name, spec.region)}: these credentials are not allowed to do {error.action}"
     except AwsError as error:
         if error.code != "NoSuchEntity":
             raise

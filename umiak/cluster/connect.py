@@ -47,7 +47,7 @@ def plugin() -> str:
         return found
     how = INSTALL.get(platform.system(), "a .deb or .rpm from AWS")
     raise InputError(
-        f"a private API server is reached with AWS's {PLUGIN}, which is not installed here: {how}; see {MANUAL}"
+        f"you reach a private API server with AWS's {PLUGIN}, which is not installed here: {how}; see {MANUAL}"
     )
 
 
@@ -76,7 +76,7 @@ def _bastion(aws: Aws, spec: ClusterSpec) -> str:
     stack = stacks.find(aws, spec.name)
     if stack is None or not stack.ours or "Bastion" not in stack.outputs:
         raise InputError(
-            f"the cluster {spec.name} has no way in to connect by: make one with `umiak cluster up --api-access private`"
+            f"the cluster {spec.name} has nothing to connect through: create it with `umiak cluster up --api-access private`"
         )
     return stack.outputs["Bastion"]
 

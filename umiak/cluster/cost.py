@@ -57,7 +57,7 @@ def planned(spec: ClusterSpec, book: PriceBook) -> list[Line]:
     addresses = nodes.count + ways if spec.network.nat == "none" else gateways
     if nodes.spot:
         title = (
-            f"nodes, spot, dearest of {len(nodes.types)} types now"
+            f"nodes, spot, most expensive of {len(nodes.types)} types now"
             if len(nodes.types) > 1
             else f"nodes, {nodes.types[0]} spot"
         )

@@ -127,9 +127,9 @@ def bound(work: Work) -> None:
 
 
 STEPS: tuple[tuple[str, Callable[[Work], None]], ...] = (
-    ("waiting for what is going on", settle),
+    ("waiting for changes in progress", settle),
     ("protection off", unprotect),
-    ("what is to be kept", keep_data),
+    ("data to be kept", keep_data),
     ("load balancers", made_by_kubernetes),
     ("nodes", nodes),
     ("disks", disks),

@@ -33,7 +33,7 @@ _FIELDS = {"name": "name", "zone": "region and the first of zones", "nodes": "no
 # Variable → why it means nothing here.
 MEANINGLESS = {
     "MASTER_SIZE": "AWS runs the control plane of EKS, there is no master to size",
-    "AWS_S3_BUCKET": "kube-up kept its own binaries there; the bucket for data is made new, under a name of its own",
+    "AWS_S3_BUCKET": "kube-up kept its own binaries there; a new bucket is created for data, with a name of its own",
     "AWS_S3_REGION": "the bucket for data is in the cluster's region",
 }
 
@@ -50,7 +50,7 @@ def from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Given], 
     if "types" in values:
         values["types"] = Given((values["types"].value,), "NODE_SIZE")
     notes += [
-        f"{variable}: means nothing on EKS: {why}" for variable, why in MEANINGLESS.items() if variable in environment
+        f"{variable}: has no meaning on EKS: {why}" for variable, why in MEANINGLESS.items() if variable in environment
     ]
     return values, notes
 

@@ -43,8 +43,8 @@ def wait_for_nodes(api: Api, count: int, private: bool, say: Callable[[str], Non
 def _explained(error: UmiakError, private: bool) -> UmiakError:
     if private:
         return RetryError(
-            "the cluster is there, but its API server can be reached only from inside its VPC (kubernetes.api_cidrs is empty): "
-            "run the same command on a machine there, or choose who reaches it: `umiak cluster up --api-access mine`, or private"
+            "the cluster exists, but its API server can be reached only from inside its VPC (kubernetes.api_cidrs is empty): "
+            "run the same command on a machine there, or choose who can reach it: `umiak cluster up --api-access mine` or private"
         )
     return error
 
@@ -60,7 +60,7 @@ def apply(api: Api, handle: str, old_volume: bool = False) -> list[str]:
             made.append(f"{kind} {meta['name']}")
         elif kind == "PersistentVolume" and found["spec"].get("csi", {}).get("volumeHandle") != handle:
             raise InputError(
-                f"the PersistentVolume {meta['name']} is there and stands for another file system; "
+                f"the PersistentVolume {meta['name']} exists and refers to another file system; "
                 f"remove it (kubectl delete pv {meta['name']}) and run this again"
             )
     return made

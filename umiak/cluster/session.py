@@ -37,7 +37,7 @@ def ask(question: str) -> str:
     if sys.stdin is None or not sys.stdin.isatty():
         profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
         raise InputError(
-            f"the AWS profile {profile} wants a code (MFA), and there is no terminal to ask at: run "
+            f"the AWS profile {profile} requires a code (MFA), and there is no terminal to ask at: run "
             f"`aws sts get-caller-identity --profile {profile}` at one, then this again; the session is kept in {CACHE}"
         )
     try:

@@ -11,12 +11,12 @@ class Step(Enum):
     CREATE = "create it"
     # Only a plan of ours that was never carried out.
     REPLAN = "create it from a new plan"
-    WATCH = "wait for what is going on"
+    WATCH = "wait for the change in progress"
     COMPARE = "compare it with cluster.yaml"
     # A creation that failed: remove what is left of it, then create.
     CLEAN = "remove what failed, then create it"
     # A change that failed, and then failed to be undone.
-    UNDO = "go on undoing the last change"
+    UNDO = "continue undoing the last change"
     # A destroy that is not finished: only `destroy` knows what to do with the data.
     REFUSE = "finish the destroy first"
 

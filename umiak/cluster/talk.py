@@ -21,7 +21,7 @@ class Talk:
             return True
         answer = self.ask(f"{question} [y/N] ")
         if answer is None:
-            raise InputError("there is nobody to ask; add --yes to continue without a question")
+            raise InputError("there is no terminal to ask at; add --yes to continue without asking")
         return answer.strip().lower() in ("y", "yes")
 
     def typed(self, question: str, wanted: str) -> bool:
@@ -30,5 +30,5 @@ class Talk:
             return True
         answer = self.ask(f"{question} ")
         if answer is None:
-            raise InputError("there is nobody to ask; add --yes to continue without a question")
+            raise InputError("there is no terminal to ask at; add --yes to continue without asking")
         return answer.strip() == wanted

@@ -44,7 +44,7 @@ from umiak.cluster.template.roles import boundary_name
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.spec.cluster import ClusterSpec
 
-# A new one in the place of these loses data, or cannot be made beside the old.
+# A new one in place of these loses data, or cannot be made beside the old.
 PRECIOUS = {entry.title for entry in fates.DATA} | {"Cluster", "Vpc"}
 OLD_VOLUME = (
     "the volume was made by umiak 0.1.0: pods write on it as root, and any pod can mount all of it. It stays so while this "
@@ -84,7 +84,7 @@ class Up:
                 if not agreed:
                     return False
             _ACTS[step](self, stack)
-        raise UmiakError(f"the stack {self.spec.name} does not come to rest; look at it with `umiak cluster status`")
+        raise UmiakError(f"the stack {self.spec.name} keeps changing; look at it with `umiak cluster status`")
 
     def _check(self) -> None:
         found = checks.run(self.spec, self.aws, self.today)
@@ -93,8 +93,7 @@ class Up:
         errors = sum(item.level == "error" for item in found)
         if errors and not self.force:
             raise InputError(
-                "the plan cannot work as it is; correct what is listed above and run this again, or, if you know better, "
-                "continue with --force"
+                "this plan cannot work; correct what is listed above and run this again, or continue anyway with --force"
             )
         if errors:
             self.talk.say(f"--force: continuing past {errors} error{'' if errors == 1 else 's'} listed above")
@@ -145,12 +144,12 @@ class Up:
         who = caller(self.aws)
         if who.principal and not who.certain:
             raise InputError(
-                f"these credentials may not do iam:GetRole, so the path of {who.principal} is not known, and EKS wants the "
-                "whole ARN of its administrator; attach policy-plan.json, or name it in kubernetes.admin_arn"
+                f"these credentials are not allowed to do iam:GetRole, so the path of {who.principal} is not known, and "
+                "EKS requires the full ARN of its administrator; attach policy-plan.json, or name it in kubernetes.admin_arn"
             )
         if who.principal is None or who.principal.endswith(":root"):
             raise InputError(
-                f"EKS wants a role or user as administrator, and {who.arn} is neither; "
+                f"EKS requires a role or user as administrator, and {who.arn} is neither; "
                 "use other credentials, or name one in kubernetes.admin_arn"
             )
         return who.principal
@@ -170,7 +169,7 @@ class Up:
             self._tell_failure(result)
             raise UmiakError(
                 f"{self.spec.name} could not be {'created' if 'UPDATE' not in result.status else 'changed'}; "
-                "see above what failed first. When that is put right, the same command cleans up and continues"
+                "see above what failed first. Fix that, then run the same command: it cleans up and continues"
             )
 
     def _tell_failure(self, result: StackResult) -> None:
@@ -190,7 +189,7 @@ class Up:
 
     def _undo(self, stack: Stack | None) -> None:
         assert stack is not None
-        self.talk.say(f"the last change failed and was not undone ({stack.status}); continuing with that")
+        self.talk.say(f"the last change failed and was not rolled back ({stack.status}); continuing with that")
         before = stacks.newest_event(self.aws, stack.id)
         self.aws.call("cloudformation", "ContinueUpdateRollback", StackName=stack.id)
         result = stacks.watch(self.aws, stack.id, before, Progress(self.talk.say))
@@ -231,7 +230,7 @@ class Up:
         wanted = template.build(self.spec, old_volume)
         changes = difference.changes(deployed, wanted)
         if not changes:
-            self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
+            self.talk.say(f"the stack {stack.name} matches cluster.yaml")
             return True
         if precious := sorted({change.title for change in changes if change.action == "remove"} & PRECIOUS):
             raise _loses(precious)
@@ -243,7 +242,7 @@ class Up:
         self._guard_volume()
         planned = stacks.plan(self.aws, stack.name, template.text(self.spec, old_volume), parameters, new=False)
         if planned is None:
-            self.talk.say(f"the stack {stack.name} is as cluster.yaml says")
+            self.talk.say(f"the stack {stack.name} matches cluster.yaml")
             return True
         replaced = {title for _, title, _, anew in planned.changes if anew}
         self.talk.say(showing.changes([replace(c, replaced=c.title in replaced) for c in changes]))
@@ -253,9 +252,9 @@ class Up:
         if moved := sorted(title for _, title, kind, anew in planned.changes if anew and kind == "AWS::EC2::Subnet"):
             stacks.discard(self.aws, stack.name)
             raise InputError(
-                f"this would put new subnets in the place of {', '.join(moved)}, with the same addresses, which AWS refuses: "
+                f"this would put new subnets in place of {', '.join(moved)}, with the same addresses, which AWS refuses: "
                 "zones and network.cidr of a cluster that exists cannot be changed. Undo that in cluster.yaml, or destroy the "
-                "cluster (what holds data is kept and can be used again) and create it anew"
+                "cluster (what holds data is kept and can be used again) and create it again"
             )
         lines = cost.planned(self.spec, self.book)
         self.book.save()
@@ -303,8 +302,8 @@ class Up:
 
 def _loses(titles: list[str]) -> InputError:
     return InputError(
-        f"this would put another {', '.join(titles)} in the place of the old, and what is in it would be lost; "
-        "undo that change in cluster.yaml, or destroy the cluster and create it anew"
+        f"this would put another {', '.join(titles)} in place of the old one, and what is in it would be lost; "
+        "undo that change in cluster.yaml, or destroy the cluster and create it again"
     )
 
 

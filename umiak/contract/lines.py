@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from umiak.messages import events
-from umiak.messages.events import Event
+from umiak.messages.events import Event, stamp
 
 if TYPE_CHECKING:
     from umiak.contract.termination import Termination
@@ -54,8 +54,3 @@ def read_event(line: str) -> Told | None:
     except (ValueError, TypeError, AttributeError):
         return None
     return None if event is None else Told(event, str(value.get("time", "")), value)
-
-
-def stamp(when: datetime) -> str:
-    """A time as the contract writes it: UTC, with milliseconds."""
-    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from umiak.contract import reasons
-from umiak.contract.lines import stamp
+from umiak.messages.events import stamp
 
 MOST_BYTES = 4000
 """Kubernetes cuts a termination message at 4096 bytes."""

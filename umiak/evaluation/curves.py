@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from umiak.extras import missing
 from umiak.files import atomic, read_bytes
 from umiak.messages import events
 from umiak.messages.events import Baseline, Compared, Pass
@@ -14,13 +15,15 @@ from umiak.messages.events import Baseline, Compared, Pass
 _TRAIN, _TEST, _BASE, _INK = "#8a9bb0", "#c8442f", "#4a4a4a", "#333333"
 
 
-def draw(metrics_jsonl: Path, png: Path) -> None:
-    """Needs at least one finished pass; draws nothing without."""
+def draw(metrics_jsonl: Path, png: Path) -> bool:
+    """Whether there is something to draw, and matplotlib to draw it: at least one finished pass."""
+    if missing("plot"):
+        return False
     found = events.decode_lines(read_bytes(metrics_jsonl))
     # A restarted job repeats what came after its checkpoint: the later line is the one that counts.
     passes = {event.pass_id: event for event in found if isinstance(event, Pass)}
     if not passes:
-        return
+        return False
     baseline = next((event.baseline for event in reversed(found) if isinstance(event, Compared)), None)
 
     import matplotlib
@@ -41,6 +44,7 @@ def draw(metrics_jsonl: Path, png: Path) -> None:
         pyplot.close(figure)
     with atomic(png) as file:
         file.write(image.getbuffer())
+    return True
 
 
 def _panel(axis: Any, name: str, passes: Mapping[int, Pass], baseline: Baseline | None) -> None:

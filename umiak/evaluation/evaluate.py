@@ -59,8 +59,9 @@ def predict(settings: Settings, output: Path) -> None:
 
 
 def _pass_of(snapshot: Path) -> int:
-    number = snapshot.name[5:10]
-    return int(number) if snapshot.name.startswith(layout.PASS) and number.isdigit() else 0
+    name = snapshot.resolve().name  # a user may name a link, such as `best`
+    number = name[5:10]
+    return int(number) if name.startswith(layout.PASS) and number.isdigit() else 0
 
 
 def _open(settings: Settings) -> tuple[Path, Config, nn.Module, torch.device]:

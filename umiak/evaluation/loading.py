@@ -66,7 +66,7 @@ def load_model(snapshot: Path, config: Config, device: torch.device = CPU) -> nn
     for kind, ours in (("parameters", parameters), ("tables", modules)):
         if extra := sorted(described[kind].keys() - ours.keys()):
             raise InputError(
-                f"the snapshot {snapshot} holds {extra[0]!r}, which the model does not have: it is of another model"
+                f"the snapshot {snapshot} holds {extra[0]!r}, which the model does not have: it belongs to another model"
             )
     specs = [spec_of(name, module) for name, module in modules.items()]
     check_tables(snapshot, specs)

@@ -71,7 +71,7 @@ def _listed(path: Path) -> list[Path]:
         raise InputError(f"--model_list={path} cannot be read: {error.strerror}") from None
     found = [Path(line.strip()) for line in lines if line.strip()]
     if not found:
-        raise InputError(f"--model_list={path} names no snapshots: write one directory in a line")
+        raise InputError(f"--model_list={path} names no snapshots: write one directory per line")
     return found
 
 
@@ -125,7 +125,7 @@ def _write(file: Writer, result: Any) -> None:
     parts = [_texts(part) for part in (result if isinstance(result, tuple) else (result,))]
     if len({len(part) for part in parts}) > 1:
         lengths = ", ".join(str(len(part)) for part in parts)
-        raise InputError(f"--predict_output_dir: the outputs have {lengths} lines, and must have as many each")
+        raise InputError(f"--predict_output_dir: the outputs have {lengths} lines; all must have the same number")
     for texts in zip(*parts, strict=True):
         file.write(("".join(f"{text};" for text in texts) + "\n").encode())
 

@@ -78,7 +78,7 @@ class Http:
                 return answer
             answer.drain_conn()
             url = urljoin(url, answer.headers["Location"])
-        raise RetryError(f"{self._image.host} leads from one address to another without an end; try again later")
+        raise RetryError(f"{self._image.host} redirects without end; try again later")
 
     def _sent(self, method: str, url: str, body: Any, headers: Headers, stream: bool) -> urllib3.BaseHTTPResponse:
         try:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from umiak import extras
 from umiak.errors import InputError, RetryError
 from umiak.image import locks
 from umiak.image.layers import Entry, Layer, Store
@@ -144,7 +145,7 @@ def _run(words: list[str], doing: str) -> str:
     if done.returncode:
         said = " ".join(done.stderr.split())[-1500:]
         if "No module named uv" in said:
-            raise InputError("umiak image needs uv; install the extra: pip install 'umiak[image]'")
+            raise InputError(f"umiak image needs uv: {extras.install('image')}")
         # uv exits with 1 for what it cannot solve and with 2 for what failed on the way, as a network.
         kind = InputError if done.returncode == 1 else RetryError
         raise kind(f"uv could not {doing}: {said}")

@@ -51,7 +51,7 @@ class Repository:
             raise self.http.problem(answer, f"show {self.image}")
         digest = f"sha256:{hashlib.sha256(answer.data).hexdigest()}"
         if version.startswith("sha256:") and version != digest:
-            raise DamagedError(f"{self.image.host} sent something else than {self.image}; try again, or ask its owner")
+            raise DamagedError(f"{self.image.host} sent something other than {self.image}; try again, or ask its owner")
         return {"mediaType": answer.headers.get("Content-Type", ""), **json.loads(answer.data)}, digest
 
     def has_blob(self, digest: str) -> bool:
@@ -89,7 +89,7 @@ class Repository:
                 except (exceptions.HTTPError, RetryError) as error:
                     patience.wait(f"{self.image.host} does not send {digest}", error)
             if f"sha256:{check.hexdigest()}" != digest:
-                raise DamagedError(f"{self.image.host} sent something else than {digest}; try again")
+                raise DamagedError(f"{self.image.host} sent something other than {digest}; try again")
 
     def upload(self, digest: str, path: Path, progress: Progress, neighbour: str = "") -> None:
         """A file as a blob, in chunks: after a broken connection it continues where the registry says it stopped.

@@ -59,6 +59,6 @@ def _too_big(directory: Path, size: int, packed: str, sizes: dict[str, int]) -> 
     largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
     named = ", ".join(f"{name} ({sizes[name] / 1000:,.0f} kB)" for name in largest)
     return InputError(
-        f"config: {directory} has {size / 1000:,.0f} kB{packed}, and {MOST_BYTES // 1000} kB packed can travel with a job: "
+        f"config: {directory} has {size / 1000:,.0f} kB{packed}, and {MOST_BYTES // 1000} kB packed is the most a job can carry: "
         f"put data on the volume and only the config here; the largest files are {named}"
     )

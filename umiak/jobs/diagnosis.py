@@ -301,7 +301,7 @@ def _failed(pod: Pod, facts: Facts) -> Problem | None:
     report = pod.end.report
     if report:
         return _ended(pod, _one(report.cause), _advice(report.reason, pod.end.code) if report.first else "")
-    what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without a word about the cause"
+    what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without giving a cause"
     return _ended(pod, what, _ADVICE.get(pod.end.code, ""))
 
 

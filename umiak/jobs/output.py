@@ -107,7 +107,7 @@ def _pass_of(file: File) -> str:
 
 
 def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_progress: OnProgress) -> int:
-    """Bring the files that are not here yet; returns how many bytes travelled."""
+    """Bring the files that are not here yet; returns how many bytes transferred."""
     total = sum(file.size for file in files)
     missing = [file for file in files if not _same(target / file.path, file)]
     done = total - sum(file.size for file in missing)

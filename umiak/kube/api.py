@@ -52,6 +52,8 @@ class Api:
         self.access = access
         self._credentials: Credentials | None = None
         self._pool: urllib3.PoolManager | None = None
+        self.date = ""
+        """What the clock of the API server said with its last answer, as HTTP writes it."""
 
     def __enter__(self) -> Api:
         return self
@@ -191,6 +193,7 @@ class Api:
                     preload_content=not stream,
                     retries=_PATIENCE,
                 )
+            self.date = response.headers.get("Date", "")
             if response.status == 401 and attempt == 1 and kept and (self.access.plugin or self.access.token_file):
                 self._credentials = None
                 continue
@@ -227,7 +230,7 @@ class Api:
             context = ssl.create_default_context(cadata=access.ca.decode() if access.ca else None)
         except (ssl.SSLError, ValueError):
             raise InputError(
-                f"the certificate-authority of context {access.context!r} is not a certificate; write the kubeconfig anew"
+                f"the certificate-authority of context {access.context!r} is not a certificate; write the kubeconfig again"
             ) from None
         if access.insecure:
             # The kubeconfig says so; a warning with every request would not make it safer.
@@ -245,7 +248,7 @@ class Api:
                 except (ssl.SSLError, ValueError):
                     raise InputError(
                         f"the client certificate and key of user {access.user!r} do not belong together; "
-                        "write the kubeconfig anew"
+                        "write the kubeconfig again"
                     ) from None
         return context
 

@@ -87,7 +87,7 @@ class Access:
 
 def load(kubeconfig: Path | None, context: str | None, environment: Mapping[str, str]) -> Access:
     """The wanted context, or the current one, of --kubeconfig, $KUBECONFIG, the cluster we made here or ~/.kube/config."""
-    paths = _paths(kubeconfig, environment)
+    paths = candidates(kubeconfig, environment)
     found = [path for path in paths if path.is_file()]
     if not found or (kubeconfig and len(found) < len(paths)):
         raise InputError(
@@ -105,7 +105,8 @@ def load(kubeconfig: Path | None, context: str | None, environment: Mapping[str,
     return _access(merged, name)
 
 
-def _paths(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path]:
+def candidates(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path]:
+    """Where a kubeconfig is looked for."""
     if kubeconfig:
         return [kubeconfig.expanduser()]
     listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -113,7 +114,7 @@ def _paths(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path
         if not trusted.is_recorded(OURS):
             raise InputError(
                 f"{OURS} in this directory was not written by umiak cluster on this machine, or was changed since, and may run "
-                f"any program: name it if you trust it (--kubeconfig {OURS}), or write it anew with `umiak cluster kubeconfig`"
+                f"any program: name it if you trust it (--kubeconfig {OURS}), or write it again with `umiak cluster kubeconfig`"
             )
         return [OURS]
     return listed or [DEFAULT.expanduser()]
@@ -134,7 +135,7 @@ class _Entries:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read the kubeconfig {path}: {error}") from None
         except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(f"{path} is not a kubeconfig: write it anew, or name another with --kubeconfig") from None
+            raise InputError(f"{path} is not a kubeconfig: write it again, or name another with --kubeconfig") from None
 
 
 class _Merged:
@@ -193,7 +194,7 @@ def _bytes(entry: Mapping[str, Any], key: str) -> bytes | None:
         try:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError, TypeError):
-            raise InputError(f"{entry['_from']}: {key}-data is not base64; write the kubeconfig anew") from None
+            raise InputError(f"{entry['_from']}: {key}-data is not base64; write the kubeconfig again") from None
     return _read(_beside(entry, entry[key])) if entry.get(key) else None
 
 

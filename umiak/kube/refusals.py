@@ -68,8 +68,8 @@ def no_trust(access: Access, text: str) -> UmiakError:
     named = f"{access.server} (context {access.context!r})"
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return InputError(
-            f"the certificate of {named} is not the kubeconfig's cluster's: is this the right context? "
-            "If the cluster was made anew, write the kubeconfig anew"
+            f"the certificate of {named} does not belong to the kubeconfig's cluster: is this the right context? "
+            "If the cluster was recreated, write the kubeconfig again"
         )
     if "match either of" in text or "doesn't match" in text:
         return InputError(
@@ -83,7 +83,7 @@ def no_trust(access: Access, text: str) -> UmiakError:
 
 def not_kubernetes(access: Access) -> UmiakError:
     return InputError(
-        f"{access.server} answers, but not as Kubernetes does: check `server` in the kubeconfig and the proxy"
+        f"{access.server} answers, but not like a Kubernetes API server: check `server` in the kubeconfig and the proxy"
     )
 
 
@@ -97,7 +97,7 @@ def refusal(access: Access, method: str, where: str, code: int, raw: bytes) -> U
     if code == 401:
         return ApiError(
             f"{access.server} does not accept the credentials of user {access.user!r} (context {access.context!r}): "
-            "they have expired or are wrong; sign in again (on AWS: `aws sso login`) or write the kubeconfig anew",
+            "they have expired or are wrong; sign in again (on AWS: `aws sso login`) or write the kubeconfig again",
             code,
             reason,
             InputError.exit_code,

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import gc
 import json
+import os
 import secrets
 import signal
 import threading
@@ -16,22 +17,25 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from umiak import logs
+from umiak import extras, logs
 from umiak.errors import InputError, UmiakError
 from umiak.files import exists, read_bytes, write_json
 from umiak.launch.plan import JOB, plan_workers
 from umiak.launch.supervisors import Supervisors
-from umiak.messages.events import Event, Notice, Snapshot
+from umiak.messages.events import Event, Failed, Notice, Snapshot, Work
 from umiak.rundir import layout
+from umiak.rundir.eventlog import EventLog
 from umiak.rundir.lock import locked
 from umiak.spec.load import Loaded, load, settled
 from umiak.spec.settings import Settings
+from umiak.system import need_linux
 from umiak.wire.address import Address, listen, socket_directory
 from umiak.wire.server import FrameServer
 from umiak.worker.conclusion import conclude
 from umiak.worker.coordinator import Coordinator
 from umiak.worker.forked import warm_up
 from umiak.worker.roster import Rules
+from umiak.worker.usage import Usage
 
 if TYPE_CHECKING:
     from umiak.launch.directory import LocalDirectory
@@ -48,12 +52,17 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
 
     begun = time.monotonic()
     out = settings.save_dir
+    if not settings.local:
+        # Trainers are forks of a process that has imported torch, whose libraries survive that only on Linux.
+        need_linux("training with workers", "train in one process with --local")
     if loaded is None:
         loaded = _loaded(settings)
     settings = settled(loaded, settings)
     check_start(loaded.config.shapes, settings)
     for text in loaded.warnings:
         on_event(Notice(f"warning: {text}"))
+    if not_written := extras.not_written():
+        on_event(Notice(not_written))
     prepare.decide(settings)
     prepare.make(out)
     with locked(out):
@@ -80,17 +89,23 @@ def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loa
     logs.setup(directory.out / layout.JOB_LOG, queued=True)
     settings = dataclasses.replace(settings, seed=_seed(settings))
     snapshots = [""]
+    with contextlib.closing(EventLog(directory.out)) as written:
 
-    def watch(event: Event) -> None:
-        if isinstance(event, Snapshot):
-            snapshots.append(event.path)
-        on_event(event)
+        def watch(event: Event) -> None:
+            if isinstance(event, Snapshot):
+                snapshots.append(event.path)
+            written(event)
+            on_event(event)
 
-    if settings.local:
-        _alone(settings, directory, loaded, watch)
-    else:
-        _together(settings, directory, loaded, watch)
-    on_event(conclude(settings.save_dir, loaded, time.monotonic() - begun, snapshots[-1]))
+        try:
+            if settings.local:
+                _alone(settings, directory, loaded, watch)
+            else:
+                _together(settings, directory, loaded, watch)
+        except UmiakError as error:
+            written(Failed(str(error)))
+            raise
+        watch(conclude(settings.save_dir, loaded, time.monotonic() - begun, snapshots[-1]))
     return 0
 
 
@@ -106,9 +121,16 @@ def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_eve
         checkpoint=directory.out / layout.CHECKPOINTS / named if named else None,
     )
     stream = logs.setup(layout.node(settings.save_dir, 0) / layout.TRAINER_LOG)
+    usage = Usage(0)
+
+    def report(event: Event) -> None:
+        on_event(event)
+        if isinstance(event, Work) and (used := usage.look({"trainer": os.getpid()})):
+            on_event(used)
+
     with _stopping() as stop:
         try:
-            run(loaded, settings, assignment, on_event, stop.is_set, stream)
+            run(loaded, settings, assignment, report, stop.is_set, stream)
         except Stopped as error:
             raise Stopped(f"{error}; continue with --resume") from None
 

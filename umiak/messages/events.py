@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from umiak.messages.family import Family, coded
@@ -55,6 +56,33 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Work:
+    """Where a worker's time went in its last rounds; the four parts add up to `seconds`."""
+
+    worker: int
+    round: int
+    rounds: int
+    seconds: float
+    computing: float
+    waiting: float
+    """For other workers."""
+    transfer: float
+    """Sending and receiving, and the servers' own work."""
+    data: float
+    """Waiting for the next batch."""
+    bytes_sent: int
+    bytes_received: int
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Memory in bytes and share of a core of a worker's processes, by role."""
+
+    worker: int
+    processes: Mapping[str, Values]
+
+
+@dataclass(frozen=True)
 class Pass:
     """A pass has ended. `tables` has statistics of each, `dropped` the share of gradients that were too old."""
 
@@ -64,6 +92,8 @@ class Pass:
     train: Values
     test: Values | None
     tables: Mapping[str, Values] | None = None
+    services: tuple[Values, ...] | None = None
+    """Rows and bytes in each service that holds rows."""
     dropped: float | None = None
     seconds: float = 0.0
 
@@ -153,7 +183,21 @@ class Ended:
 
 
 Event = (
-    Start | Alive | Phase | Round | Pass | Snapshot | Checkpoint | Restart | Notice | Compared | Done | Failed | Ended
+    Start
+    | Alive
+    | Phase
+    | Round
+    | Work
+    | Processes
+    | Pass
+    | Snapshot
+    | Checkpoint
+    | Restart
+    | Notice
+    | Compared
+    | Done
+    | Failed
+    | Ended
 )
 FAMILY: Family[Event] = Family(
     "event",
@@ -162,6 +206,8 @@ FAMILY: Family[Event] = Family(
         "alive": Alive,
         "phase": Phase,
         "round": Round,
+        "work": Work,
+        "processes": Processes,
         "pass": Pass,
         "snapshot": Snapshot,
         "checkpoint": Checkpoint,
@@ -184,8 +230,15 @@ def decode(value: Mapping[str, Any]) -> Event | None:
     return FAMILY.decode(value)
 
 
-def encode_line(event: Event) -> bytes:
-    return json.dumps(encode(event)).encode() + b"\n"
+def encode_line(event: Event, now: datetime | None = None) -> bytes:
+    """A line of a file or a pipe; with `now` it says when."""
+    time = {"time": stamp(now)} if now else {}
+    return json.dumps({**encode(event), **time}).encode() + b"\n"
+
+
+def stamp(when: datetime) -> str:
+    """A time as all lines have it: UTC, with milliseconds."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def decode_lines(data: bytes) -> list[Event]:

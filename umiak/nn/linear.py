@@ -18,7 +18,7 @@ WORTH = 1 << 23
 
 
 class Linear(nn.Linear):
-    """torch.nn.Linear, and faster on a CPU where `in_features` is no multiple of 16."""
+    """torch.nn.Linear, but faster on a CPU when `in_features` is not a multiple of 16."""
 
     def forward(self, input: Tensor) -> Tensor:
         worth = self.in_features % LINE and input.numel() * self.out_features >= WORTH

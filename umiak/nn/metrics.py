@@ -14,9 +14,9 @@ from umiak.errors import InputError
 
 
 class ClassificationError:
-    """The share of samples whose likeliest class is not the label.
+    """The share of samples whose most likely class is not the label.
 
-    The output has one score per class, or a single one that is above 0 for class 1.
+    The output has one score per class, or a single score that is above 0 for class 1.
     """
 
     size = 2
@@ -39,13 +39,13 @@ class ClassificationError:
 class AUC:
     """The chance that a random positive sample gets a higher score than a random negative one; labels are 0 and 1.
 
-    The output is one logit per sample or two (the second one for class 1); with `logits=False` probabilities instead.
-    Probabilities are counted in 4,096 buckets, which is what makes the totals of trainers add up; two samples in the
-    same bucket count as a tie.
+    The output is one logit per sample, or two (the second for class 1); with `logits=False` it is a probability. Probabilities
+    are counted in 4,096 buckets, so that the totals of trainers add up; two samples in the same bucket count as a tie.
     """
 
     BUCKETS = 4096
     size = 2 * BUCKETS
+    higher_is_better = True
 
     def __init__(self, label: str = "label", logits: bool = True) -> None:
         self.label = label
@@ -77,7 +77,7 @@ class AUC:
 
 
 class RMSE:
-    """Root of the mean squared difference between output and target, times `scale` (0.5 where 2 units are one star)."""
+    """The root of the mean squared difference between output and target, times `scale` (0.5 if 2 units are one star)."""
 
     size = 2
 
@@ -101,7 +101,7 @@ def _array(value: Any) -> np.ndarray:
 
 def _field(batch: Mapping[str, Any], name: str) -> np.ndarray:
     if name not in batch:
-        raise InputError(f"a metric wants the field {name!r}, but a batch has {', '.join(batch)}")
+        raise InputError(f"a metric needs the field {name!r}, but a batch has {', '.join(batch)}")
     return _array(batch[name])
 
 

@@ -16,7 +16,7 @@ from umiak.nn import segments
 
 
 def context(lines: Tensor, offsets: Tensor, start: int, length: int) -> Tensor:
-    """Each line's neighbours from `start` on, side by side; zeros beyond the ends of its sequence."""
+    """Put each line's `length` neighbours, from `start` on, side by side, with zeros beyond the ends of its sequence."""
     if length < 1:
         raise InputError(f"context: length must be at least 1, not {length}")
     if lines.device.type != "cpu":
@@ -26,7 +26,7 @@ def context(lines: Tensor, offsets: Tensor, start: int, length: int) -> Tensor:
 
 
 def largest(lines: Tensor, offsets: Tensor) -> Tensor:
-    """Of each column, the maximum over each sequence, 0 if it is empty. The gradient goes to the first line that has it."""
+    """The maximum of each column over each sequence, or 0 for an empty one. The gradient goes to the first line that has it."""
     if lines.device.type != "cpu":
         return _largest_elsewhere(lines, offsets)
     _check("largest", lines, offsets)

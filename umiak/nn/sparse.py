@@ -22,14 +22,18 @@ class RowSource(Protocol):
 
 
 class SparseEmbedding(nn.Module):
-    """Rows of `dim` floats by 64-bit id; `num_embeddings` declares a vocabulary, without it the table is open.
+    """A table on the parameter servers with a row of `dim` floats for each 64-bit id.
 
-    Ids are an int64 tensor of any shape, or a Ragged. With `bag` ("sum" or "mean") the rows of each sample (of a Ragged,
-    or of the last axis of a tensor) are reduced to one. A row starts as N(`mean`, `std`), or uniform within `uniform`,
-    from the job's seed, the table's name and the id alone. A `layer` takes rows before they are looked up, so once per
-    distinct id of a batch; unless it mixes lines or draws random numbers, the result is as if it stood behind the embedding.
-    `fields` names the batch fields whose ids this table sees; it is needed only if the model computes ids from them instead
-    of passing them on. In snapshots the table is called by its place in the model, or by `name`.
+    `num_embeddings` declares a vocabulary; without it the table is open, and any id has a row. Ids are an int64 tensor of any
+    shape, or a Ragged. With `bag` ("sum" or "mean"), the rows of each sample are reduced to one: those of a Ragged, or of the
+    last axis of a tensor. A new row is drawn from N(`mean`, `std`), or uniformly from `uniform`, and depends only on the job's
+    seed, the table's name and the id. A `layer` processes rows before they are looked up, so once per distinct id of a batch;
+    unless it mixes lines or draws random numbers, the result is the same as if it followed the embedding. `fields` names the
+    batch fields whose ids this table sees; you need it only if the model computes ids instead of passing them on. In snapshots
+    the table is called `name`, or by its place in the model.
+
+    For large tables: an id gets a row after `min_count` appearances, a row expires after `expire_after` passes without use, and
+    there are at most `max_rows` rows. `dtype="float16"` stores rows in half precision.
     """
 
     def __init__(

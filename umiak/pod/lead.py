@@ -22,6 +22,7 @@ from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
 from umiak.pod.settings import PodSettings
 from umiak.rundir import layout, lease
+from umiak.rundir.eventlog import EventLog
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -154,9 +155,8 @@ def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> Non
     elif isinstance(refusal, ReplacedError) or not isinstance(refusal, UmiakError):
         raise refusal
     generation, places = (ours.generation, copy.deepcopy(ours.entry.places)) if ours else (0, None)
-    coordinator = Coordinator(
-        environment.job, [True] * environment.workers, keeper, _Events(), rules, generation, places
-    )
+    told = _Events(EventLog(environment.out))
+    coordinator = Coordinator(environment.job, [True] * environment.workers, keeper, told, rules, generation, places)
     tls = credentials.server_context(credentials.of_worker(environment.credentials, 0))
     host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
     listener = listen(Address(host, Address.parse(environment.coordinator).port))
@@ -175,6 +175,7 @@ def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> Non
     if ours is not None:
         keeper.release(RELEASE_SECONDS)
     server.close()
+    told.written.close()
 
 
 def _take(environment: PodSettings, incarnation: str) -> lease.Lease:
@@ -199,12 +200,14 @@ def _linger(coordinator: Coordinator, server: FrameServer, alone: list[bool]) ->
 
 
 class _Events:
-    """Events of a job on the pod's standard output."""
+    """Events of a job on the pod's standard output, and in its directory."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: EventLog) -> None:
+        self.written = written
         self._round_at = 0.0
 
     def __call__(self, event: Event) -> None:
+        self.written(event)
         if isinstance(event, Round):
             if time.monotonic() - self._round_at < ROUND_SECONDS:
                 return

@@ -39,6 +39,7 @@ from umiak.pod.lead import Lead
 from umiak.pod.report import PodEnd
 from umiak.pod.settings import PodSettings
 from umiak.rundir import layout, lease
+from umiak.rundir.eventlog import EventLog
 from umiak.spec.load import Loaded, load, settled
 from umiak.wire import credentials
 from umiak.wire.address import socket_directory
@@ -126,7 +127,7 @@ class Pod:
             return self._work()
         except Told:
             self._leave_lead()
-            return PodEnd(RetryError.exit_code, "told to end before training began")
+            return PodEnd(RetryError.exit_code, "told to stop before training began")
         except Over as over:
             self._leave_lead()
             return over.outcome
@@ -216,7 +217,7 @@ class Pod:
         """What may have happened while nobody coordinates."""
         self._reap()
         if self._told_at is not None:
-            raise Over(PodEnd(RetryError.exit_code, "told to end while waiting for the coordinator"))
+            raise Over(PodEnd(RetryError.exit_code, "told to stop while waiting for the coordinator"))
         if self.env.index and self._is_done():
             raise Over(PodEnd(0))
         if self.lead is not None:
@@ -313,11 +314,11 @@ class Pod:
             return
         if not self._said:
             self._said = True
-            log.info("told to end: asking for a checkpoint of all workers")
+            log.info("told to stop: asking for a checkpoint of all workers")
             supervisor.say(Leaving())
         seconds = max(self.env.grace_seconds - MARGIN_SECONDS, self.env.grace_seconds / 2)
         if time.monotonic() - self._told_at > seconds:
-            cause = f"told to end; no checkpoint was written within {seconds:.0f} s, the last one before it counts"
+            cause = f"told to stop; no checkpoint was written within {seconds:.0f} s, so the last one before it is used"
             raise Over(PodEnd(RetryError.exit_code, cause))
 
     def _on_signal(self, number: int, frame: object) -> None:
@@ -342,7 +343,10 @@ class Pod:
     def _conclude(self, loaded: Loaded) -> None:
         """The model is there already: what goes wrong now is told, but does not make the training fail."""
         try:
-            report.emit(conclude(self.env.out, loaded, time.monotonic() - self._begun, ""))
+            done = conclude(self.env.out, loaded, time.monotonic() - self._begun, "")
+            report.emit(done)
+            with contextlib.closing(EventLog(self.env.out)) as written:
+                written(done)
         except Exception:
             log.exception("the curves could not be drawn")
 

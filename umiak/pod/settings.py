@@ -51,7 +51,8 @@ def read(environ: Mapping[str, str]) -> PodSettings:
     given, own = Environment.from_env(environ), Identity.from_env(environ)
     if own.index >= given.workers:
         raise InputError(
-            f"{environment.INDEX}={own.index} is not one of {environment.WORKERS}={given.workers} workers: they go from 0"
+            f"{environment.INDEX}={own.index} is not one of {environment.WORKERS}={given.workers} workers: "
+            "they are numbered from 0"
         )
     return PodSettings(
         job=given.job,

@@ -21,7 +21,7 @@ def unpack(archive: Path, directory: Path) -> None:
                 path = PurePosixPath(member.name)
                 if path.is_absolute() or ".." in path.parts or not (member.isfile() or member.isdir()):
                     raise InputError(
-                        f"{archive} holds {member.name!r}, which is no plain file inside the config directory"
+                        f"{archive} holds {member.name!r}, which is not a plain file inside the config directory"
                     )
             tar.extractall(directory)
     except FileNotFoundError:

@@ -18,9 +18,11 @@ The service multiplies each gradient by its samples, adds up those of all traine
 
     w: [0.75, 1.5]    key 7: [-0.5, 0]    key 9: [0, -1]
 
-It answers with a REPLY, whose head is the round, samples, flags and cost of all trainers:
+It answers with a REPLY, whose head is the round, samples, flags and cost of all trainers, and how many seconds passed from this
+trainer's part to that of the last one, none here:
 
     05 00 00 00 00 00 00 00   04 00 00 00 00 00 00 00   00 00 00 00 00 00 00 00   00 00 00 00 00 00 04 40
+    00 00 00 00 00 00 00 00
 
 Its body is the new w, and the row of key 9 that was asked for:
 
@@ -48,7 +50,7 @@ Encoded = tuple[Kind, bytes | dict[str, Any], Sequence[Buffer]]
 """Kind, head and parts of the body: the arguments of `Channel.send`, and of `FrameServer.send` after the peer."""
 
 _ROUND = struct.Struct("<QIId")
-_REPLY = struct.Struct("<QQQd")
+_REPLY = struct.Struct("<QQQdd")
 _FETCH = struct.Struct("<II")
 _COUNT = struct.Struct("<Q")
 REPLY_BYTES = _REPLY.size
@@ -170,13 +172,13 @@ class ReplyHead:
     """The head of a REPLY to a round or a fetch. Its body is the dense values that were asked for, then the rows."""
 
     @staticmethod
-    def encode(result: RoundResult) -> bytes:
-        return _REPLY.pack(result.round, result.samples, result.flags, result.cost)
+    def encode(result: RoundResult, waited: float = 0.0) -> bytes:
+        return _REPLY.pack(result.round, result.samples, result.flags, result.cost, waited)
 
     @staticmethod
     def decode(head: bytes | memoryview) -> RoundResult:
-        round_id, samples, flags, cost = _REPLY.unpack(head)
-        return RoundResult(round_id, samples, Flags(flags), cost)
+        round_id, samples, flags, cost, waited = _REPLY.unpack(head)
+        return RoundResult(round_id, samples, Flags(flags), cost, waited)
 
 
 class ReduceMessage(NamedTuple):

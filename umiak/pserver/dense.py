@@ -137,5 +137,5 @@ class DenseStore:
                 reached = high
             if reached < stop:
                 raise InputError(
-                    f"the checkpoint lacks elements {reached} to {stop} of parameter {name!r}: it is of another model"
+                    f"the checkpoint lacks elements {reached} to {stop} of parameter {name!r}: it belongs to another model"
                 )

@@ -7,6 +7,7 @@ checkpoint if they say so.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,8 @@ class Endpoint:
         self._waiting: list[tuple[Peer, Callable[[], None]]] = []
         self._after_cut = False
         """Whether a round has ended with a cut, and trainer 0 has not begun the next one."""
+        self._arrived: dict[int, float] = {}
+        """When each trainer's part of a round came."""
         self._states: dict[int, np.ndarray] = {}
         """Of a checkpoint that is asked for: the state of each trainer that has sent it."""
         self._directory = Path()
@@ -80,7 +83,7 @@ class Endpoint:
             self.abort(error)
         except Exception as error:
             log.exception("cannot handle a %s frame of %s", frame.kind.name, peer)
-            what = f"the server cannot handle a {frame.kind.name} frame of {peer} ({error!r}): its log says more"
+            what = f"the server cannot handle a {frame.kind.name} frame of {peer} ({error!r}): see its log"
             self.abort(UmiakError(what))
 
     def _dispatch(self, peer: Peer, frame: Frame) -> None:
@@ -151,7 +154,12 @@ class Endpoint:
         self.server.send(peer, Kind.REPLY, ReplyHead.encode(result), parts)
 
     def _held(self, trainer: int) -> bool:
-        """After a cut, rows are created only once trainer 0 has begun the next round: it may want a checkpoint first."""
+        """After a cut, rows are created only once trainer 0 has begun the next round: it may want a checkpoint first.
+
+        If it does, nothing changes until the last trainer's state is here and the checkpoint is being written.
+        """
+        if self._states:
+            return True
         if self._after_cut and trainer == 0:
             self._after_cut = False
             self._resume_waiting()
@@ -176,6 +184,7 @@ class Endpoint:
         message = RoundMessage.decode(frame, service.dense.values.size, shapes)
         service.want(trainer, message.ids)
         part = Contribution(message.samples, message.flags, message.cost, message.dense, message.rows)
+        self._arrived[trainer] = time.perf_counter()
         answer = service.take(trainer, message.round, part)
         if answer is not None:
             self._answer(peer, service, answer)
@@ -194,8 +203,9 @@ class Endpoint:
             # One service of a job, its first, decides about cores.
             pids = [other.pid for _, other in receivers] if service.spec.index == 0 else []
             self.affinity.round_ended(pids, cut=self._after_cut)
-        head = ReplyHead.encode(result)
+        last = self._arrived[trainer_of(peer)]
         for trainer, receiver in receivers:
+            head = ReplyHead.encode(result, last - self._arrived[trainer])
             self.server.send(receiver, Kind.REPLY, head, [answer.values, *service.rows(trainer)])
 
     def _log_round(self, service: Service, round_id: int) -> None:
@@ -222,6 +232,7 @@ class Endpoint:
             states, self._states = self._states, {}
             directory = self._directory
             self._write(lambda: pieces.write(directory, service, states, forked=True))
+            self._resume_waiting()
 
     def _snapshot(self, peer: Peer, frame: Frame) -> None:
         service = self._ready(peer)

@@ -37,7 +37,7 @@ class Host:
     def admit(self, peer: Peer, member: Member) -> dict[str, Any]:
         endpoint = self._endpoint(peer)
         if member.role != "trainer" or member.job != self.job:
-            raise InputError(f"{member} does not belong here: this server is of job {self.job!r}")
+            raise InputError(f"{member} does not belong here: this server belongs to job {self.job!r}")
         if self.generation is not None and member.generation != self.generation:
             raise RetryError(f"{member} is out of date: generation {self.generation} is under way")
         if member.count and member.count != self.trainers:

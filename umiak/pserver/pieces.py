@@ -114,7 +114,7 @@ def _restore(service: Service, source: Restore) -> None:
         if service.dense.average and progress.average is not None:
             service.dense.average.counts = Counts(*progress.average)
     if missing:
-        raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it is of another model")
+        raise InputError(f"the checkpoint {directory} has no table {min(missing)!r}: it belongs to another model")
     service.dense.restore(dense)
 
 

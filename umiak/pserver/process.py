@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from umiak.errors import InputError
 from umiak.pserver.host import Host, log
 from umiak.pserver.reach import Reach
+from umiak.system import open_more_files
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -63,8 +63,7 @@ def serve(options: ServerOptions, ready: Callable[[], None], lifeline: int) -> N
 def listening(options: ServerOptions) -> Iterator[tuple[FrameServer, Host]]:
     """A parameter server on all its addresses, to be polled."""
     # Each trainer holds a connection to each service; the usual limit of 1024 is soon reached.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    open_more_files()
     addresses = [Address.parse(text) for text in options.addresses]
     beside = [Address.parse(text) for text in options.beside]
     tls = tls_for(addresses, options.tls, options.insecure, credentials.server_context)

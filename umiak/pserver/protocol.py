@@ -48,12 +48,14 @@ class Dense(IntEnum):
 
 
 class RoundResult(NamedTuple):
-    """What a service says about a completed round: the same to every trainer."""
+    """What a service says about a completed round: the same to every trainer, but for how long this one was kept waiting."""
 
     round: int
     samples: int
     flags: Flags
     cost: float
+    waited: float = 0.0
+    """Seconds from this trainer's part to that of the last."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Reach:
 
     def _checked(self, directory: object, roots: tuple[Path, ...]) -> Path:
         if not isinstance(directory, str) or "\0" in directory:
-            raise InputError(f"{directory!r} is no directory")
+            raise InputError(f"{directory!r} is not a directory")
         if not within(Path(directory), roots):
             raise InputError(
                 f"{directory} is outside {self.root.resolve()}, and this server touches nothing else: start servers with the "

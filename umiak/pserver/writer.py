@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import os
-import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from umiak.errors import RetryError, UmiakError, describe
+from umiak.system import die_with_parent
 from umiak.wire.server import FrameServer
 
 
@@ -20,7 +17,7 @@ def write_apart(server: FrameServer, work: Callable[[], Any], done: Callable[[di
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _die_with_parent()
+        die_with_parent()
         os.close(reading)
         os.write(writing, json.dumps(run(work)).encode())
         os._exit(0)
@@ -47,9 +44,3 @@ def run(work: Callable[[], Any]) -> dict[str, Any]:
         return describe(error)
     except Exception as error:
         return describe(UmiakError(f"writing failed: {error!r}"))
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)

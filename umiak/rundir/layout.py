@@ -1,8 +1,9 @@
 """Where everything of a run lies below its output directory. No other module writes one of these names.
 
 OUT/pass-00000/                      snapshots: the model after a pass (snapshot.py)
+OUT/best                             a link to the best of them, where passes are compared
 OUT/checkpoints/round-…-…/           checkpoints: pieces and a manifest (checkpoint.py, piece.py)
-OUT/metrics.jsonl, tensorboard/, curves.png, run.json, job.log
+OUT/metrics.jsonl, events.jsonl, tensorboard/, curves.png, run.json, job.log
 OUT/node_0/train.log, server.log, worker.log
 OUT/generations/, job.json, .lock    who may write here (generations.py, lease.py, lock.py)
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 CHECKPOINTS = "checkpoints"
 GENERATIONS = "generations"
 METRICS = "metrics.jsonl"
+EVENTS = "events.jsonl"
 TENSORBOARD = "tensorboard"
 CURVES = "curves.png"
 RUN = "run.json"
@@ -21,6 +23,7 @@ JOB = "job.json"
 JOB_LOG = "job.log"
 LOCK = ".lock"
 PASS = "pass-"
+BEST = "best"
 NODE = "node_"
 TRAINER_LOG = "train.log"
 SERVER_LOG = "server.log"
@@ -35,7 +38,7 @@ BUFFERS = "buffers.safetensors"
 MANIFEST = "manifest.json"
 """Commits a checkpoint."""
 
-OUTPUTS = (CHECKPOINTS, METRICS, TENSORBOARD, CURVES, RUN, JOB_LOG)
+OUTPUTS = (CHECKPOINTS, METRICS, EVENTS, TENSORBOARD, CURVES, RUN, JOB_LOG)
 """What a run writes beside snapshots and the logs of its workers."""
 
 
@@ -49,6 +52,14 @@ def snapshot_name(pass_id: int, inner: int | None = None) -> str:
     return f"{PASS}{pass_id:05d}" + (f"-{inner:03d}" if inner is not None else "")
 
 
-def is_output(name: str) -> bool:
+def linked_best(out: Path) -> Path | None:
+    """The snapshot that `best` links to; None without such a link."""
+    link = out / BEST
+    return out / link.readlink() if link.is_symlink() else None
+
+
+def is_output(path: Path) -> bool:
     """Whether an entry of an output directory was written by a run."""
-    return name in OUTPUTS or name.startswith((PASS, f".{PASS}", NODE))
+    if path.name == BEST:
+        return path.is_symlink()
+    return path.name in OUTPUTS or path.name.startswith((PASS, f".{PASS}", NODE))

@@ -62,8 +62,7 @@ def read(out: Path) -> Entry | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StorageError(
-            f"{path} is not what a job wrote, so it cannot be told who trains into {out}: "
-            "if nobody does, remove that file"
+            f"{path} was not written by a job, so it is unknown who trains into {out}: if nobody does, remove that file"
         ) from None
 
 
@@ -122,7 +121,7 @@ def take(settings: Settings, uid: str, incarnation: str, sleep: Callable[[float]
     places = before.places if before is not None and ours else Places()
     places.check(0, incarnation)
     if generations.was_replaced(out, incarnation):
-        raise ReplacedError(f"another pod has taken over {out}: this one was given up for lost")
+        raise ReplacedError(f"another pod has taken over {out}: this one was believed lost")
     places.take(0, incarnation)
     preparation = None if ours else _preparation(settings)
     prepare.make(out)
@@ -170,7 +169,7 @@ def _wait_for_other(out: Path, entry: Entry, sleep: Callable[[float], None]) -> 
             return found
         if now - begun > LEAVE_SECONDS:
             raise InputError(
-                f"another job ({entry.uid}) is training into {out}: wait for its end, or choose another output"
+                f"another job ({entry.uid}) is training into {out}: wait until it ends, or choose another output"
             )
         sleep(0.5)
 

@@ -24,7 +24,7 @@ class Places:
 
     def check(self, index: int, incarnation: str) -> None:
         if incarnation in self.replaced:
-            raise ReplacedError(f"another took the place of worker {index}, because this one was given up for lost")
+            raise ReplacedError(f"another process took the place of worker {index}, because this one was believed lost")
 
     def take(self, index: int, incarnation: str) -> None:
         """Give a place to one that was not replaced. Whoever had it before is replaced from now on."""

@@ -40,10 +40,8 @@ def decide(settings: Settings) -> Preparation:
     if holds and settings.overwrite:
         sources = (settings.init_from, settings.init_model_path, out if goes_on else None)
         if any(source is not None and source.resolve().is_relative_to(out.resolve()) for source in sources):
-            raise InputError(
-                f"--overwrite would remove from {out} what this run is to begin with: choose another --out"
-            )
-        theirs = tuple(out / name for name in names if layout.is_output(name))
+            raise InputError(f"--overwrite would remove from {out} what this run starts from: choose another --out")
+        theirs = tuple(path for path in (out / name for name in names) if layout.is_output(path))
         return Preparation(out, delete=theirs, because="--overwrite")
     if goes_on and not settings.resume:
         source = snapshot.find(out, settings.start_pass - 1)
@@ -92,7 +90,7 @@ def delete(path: Path) -> None:
         patiently(remove, path, "delete")
     except FileNotFoundError as error:
         if exists(path):
-            raise StorageError(f"cannot delete {path}: {error.filename} went away meanwhile; try again") from error
+            raise StorageError(f"cannot delete {path}: {error.filename} disappeared meanwhile; try again") from error
 
 
 def make(out: Path) -> None:

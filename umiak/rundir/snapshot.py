@@ -8,6 +8,7 @@ checksums and are read as they are.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import shutil
 import zlib
@@ -27,6 +28,7 @@ from umiak.files import (
     patiently,
     read_bytes,
     sync_directory,
+    temporary_name,
     write_json,
 )
 from umiak.rundir import layout
@@ -36,6 +38,7 @@ from umiak.rundir.tensorfile import Piece, verify
 from umiak.spec.settings import Settings
 
 FORMAT = 2
+log = logging.getLogger("umiak.rundir")
 
 
 class DescribedTable(Protocol):
@@ -97,6 +100,22 @@ class Draft:
         return self.final
 
 
+def link_best(out: Path, name: str) -> None:
+    """Have `best` link to this snapshot. It is replaced in one step, and anything else of that name is left alone."""
+    link = out / layout.BEST
+    if exists(link) and not link.is_symlink():
+        log.warning("%s is not a link, so it stays as it is; the best snapshot is %s", link, name)
+        return
+
+    def replace() -> None:
+        beside = temporary_name(link)
+        beside.symlink_to(name)
+        beside.replace(link)
+        sync_directory(out)
+
+    patiently(replace, link, "write")
+
+
 def read_model(snapshot: Path) -> dict[str, Any]:
     """What model.json says; an empty description for a snapshot of the original system."""
     if not exists(snapshot / DONE):
@@ -145,7 +164,7 @@ class Contents:
         path = self.snapshot / name
         if not exists(path):
             raise InputError(
-                f"the snapshot {self.snapshot} has no file for parameter {name!r}: is it of another model?"
+                f"the snapshot {self.snapshot} has no file for parameter {name!r}: does it belong to another model?"
             )
         try:
             check_parameter(path, count)
@@ -182,7 +201,7 @@ class Contents:
             try:
                 self.read(name)
             except InputError as error:
-                raise InputError(f"{error}; name the config to use it all the same (--config)") from None
+                raise InputError(f"{error}; name the config to use it anyway (--config)") from None
 
     def _piece(self, name: str) -> Piece | None:
         return listed(self.model, self.snapshot / name)
@@ -236,7 +255,7 @@ def check_tables(snapshot: Path, tables: Iterable[DescribedTable], missing: str 
     for table in tables:
         described = stored.get(table.name)
         if table.vocab is None and described is None:
-            raise InputError(f"the snapshot {snapshot} has no open table {table.name!r}: it is of another model")
+            raise InputError(f"the snapshot {snapshot} has no open table {table.name!r}: it belongs to another model")
         if described is not None and (described["dim"], described["vocab"]) != (table.dim, table.vocab):
             raise InputError(
                 f"table {table.name!r} has dim {described['dim']} and num_embeddings {described['vocab']} in the snapshot "

@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from umiak.extras import needed
 from umiak.show.outline import Held, Outline, Part
 
 _INK, _LINE, _PLAIN, _EMPTY = "#333333", "#9aa5b1", "#f4f5f7", "#e9ecef"
@@ -20,7 +21,8 @@ _ACROSS, _BELOW = 37, 52
 
 
 def draw(outline: Outline, png: Path) -> None:
-    import matplotlib
+    with needed("plot", "the picture of a model needs"):
+        import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -66,7 +66,7 @@ def _vpc_cidr(value: str) -> str | None:
 
 def _zones(values: tuple[str, ...]) -> str | None:
     if not 2 <= len(values) <= MOST_ZONES:
-        return f"must name 2 or {MOST_ZONES} zones (EKS wants two; nodes run in the first), not {len(values)}"
+        return f"must name 2 or {MOST_ZONES} zones (EKS requires two; nodes run in the first), not {len(values)}"
     if len(set(values)) < len(values):
         return "must name different zones"
     return None
@@ -167,7 +167,7 @@ class Nodes:
     count: int = field(default=3, metadata=about("How many. 0 is for a pause, after the cluster was made.", _count))
     types: tuple[str, ...] = field(
         default=("m6i.large",),
-        metadata=about("Instance types, the preferred first. Spot wants several of one size.", _instance_types),
+        metadata=about("Instance types, the preferred first. Spot needs several of one size.", _instance_types),
     )
     spot: bool = field(
         default=False,
@@ -248,7 +248,7 @@ class ClusterSpec:
     )
     zones: tuple[str, ...] = field(
         metadata=about(
-            "Availability zones. All nodes run in the first; the others are there because EKS wants at least two.",
+            "Availability zones. All nodes run in the first; the others are there because EKS requires at least two.",
             _zones,
         )
     )
@@ -275,7 +275,7 @@ class ClusterSpec:
     existing: Existing = field(
         default_factory=Existing,
         metadata=about(
-            "What there is already, to be used in the place of new ones; `up` offers what an earlier cluster kept. Their "
+            "Existing resources to use instead of new ones; `up` offers what an earlier cluster kept. Their "
             "key goes into kms_key_arn. `destroy` never deletes them."
         ),
     )

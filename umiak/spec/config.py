@@ -15,7 +15,7 @@ from umiak.spec.optim import Optimizer, ParamOptions
 
 @dataclass(frozen=True)
 class Shard:
-    """Which part of a data set a trainer reads: sample i belongs to shard i % count."""
+    """The part of a data set that one trainer reads: sample i belongs to shard i % count."""
 
     index: int = 0
     count: int = 1
@@ -32,18 +32,22 @@ class Source(Protocol):
 
 
 class Metric(Protocol):
-    """A number over many samples whose totals add up over batches and trainers."""
+    """A number over many samples, computed from a total that adds up over batches and trainers.
+
+    Smaller is better, unless it has `higher_is_better = True`.
+    """
 
     size: int
 
     def add(self, total: np.ndarray, output: Any, batch: Mapping[str, Any]) -> None:
         """Add this batch to `total`, a float64 vector of `size` elements."""
 
-    def value(self, total: np.ndarray) -> float: ...
+    def value(self, total: np.ndarray) -> float:
+        """The metric, from the total over all samples."""
 
 
 class Baseline(NamedTuple):
-    """A number to beat: what a simple method reaches in one of the metrics. `value` may be a function that computes it."""
+    """A number to beat: what a simple method reaches in one of the metrics. `value` is that number, or computes it."""
 
     name: str
     metric: str
@@ -52,7 +56,13 @@ class Baseline(NamedTuple):
 
 @dataclass(frozen=True)
 class Config:
-    """A training job: `model()` builds an nn.Module from batch to output; `loss(output, batch)` is a mean over samples."""
+    """What to train: `model()` builds an nn.Module that maps a batch to an output, `loss(output, batch)` is a mean over samples.
+
+    `train` and `test` are sources of batches (see `umiak.data`), and `batch_size` is per trainer. `metrics` are measured
+    beside the cost, by name. `parameters` changes the optimizer for parameters whose name matches a key, such as `*.bias`.
+    `predict` turns an output into what `umiak predict` writes. `best` names the metric, or "cost", by whose test passes are
+    compared: OUT/best links to the best snapshot, and --patience stops training when there is no better one.
+    """
 
     model: Callable[[], Any]
     train: Source
@@ -64,6 +74,7 @@ class Config:
     parameters: Mapping[str, ParamOptions] = field(default_factory=dict)
     predict: Callable[[Any], Any] | None = None
     baseline: Baseline | None = None
+    best: str | None = None
     tests_whole: bool = False
     """Every trainer tests on all test data, instead of a share each."""
     shapes: Mapping[str, tuple[int, ...]] | None = None
@@ -82,6 +93,10 @@ class Config:
                     f"Config.{name} must be a data source (see umiak.data), not {type(source).__name__}; "
                     "wrap a generator function with umiak.data.provider"
                 )
+        if self.best is not None and self.test is None:
+            raise InputError("Config.best compares the tests of passes, but there is no test data: add Config(test=…)")
+        if self.best is not None and self.best not in ("cost", *self.metrics):
+            raise InputError(f"Config.best is {self.best!r}, but there is only {', '.join(['cost', *self.metrics])}")
         if not isinstance(self.optimizer, Optimizer):
             raise InputError(f"Config.optimizer must be one of umiak's optimizers, not {type(self.optimizer).__name__}")
         if not isinstance(self.batch_size, int) or self.batch_size < 1:

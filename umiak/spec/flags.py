@@ -67,6 +67,15 @@ class Own(Generic[S]):
     metavar: str
 
 
+class Listed(NamedTuple):
+    """A flag as a person writes it."""
+
+    names: tuple[str, ...]
+    type: str
+    help: str
+    choices: tuple[str, ...]
+
+
 class _Read(NamedTuple):
     """What a command line says: values by name, warnings, words without dashes."""
 
@@ -320,6 +329,22 @@ def _metavar(verb: str) -> str:
     return "CONFIG"
 
 
+def listed(verb: str, cls: type[Any], own: Own[Any] | None) -> list[Listed]:
+    """The flags that act in a verb, without the one that is its word without dashes."""
+    known = _known(cls, own.flags) if own else _known()
+    positional = own.positional if own else POSITIONAL.get(verb, "config")
+    return [
+        Listed(_written(entry), entry.type, entry.flag.help, entry.flag.choices)
+        for name, entry in known.items()
+        if entry.flag and _acts(entry.flag, verb) and name == entry.name != positional
+    ]
+
+
+def _written(entry: _Known) -> tuple[str, ...]:
+    assert entry.flag is not None
+    return tuple(f"--{name.replace('_', '-')}" for name in (*entry.flag.aliases, entry.name))
+
+
 def help_text(verb: str) -> str:
     """How a verb is called and its flags, one line each with the default."""
     text = _help(verb, _known(), POSITIONAL.get(verb, "config"), _metavar(verb))
@@ -338,7 +363,7 @@ def _help(verb: str, known: dict[str, _Known], positional: str | None, metavar: 
     for name, entry in known.items():
         if entry.flag is None or not _acts(entry.flag, verb) or name != entry.name or name == positional:
             continue
-        names = ", ".join(f"--{n.replace('_', '-')}" for n in (*entry.flag.aliases, name))
+        names = ", ".join(_written(entry))
         if entry.type != "bool":
             kind = {"int": "N", "int | None": "N", "float": "N"}.get(entry.type, _READERS[entry.type][2])
             names += " " + ("|".join(entry.flag.choices) or kind)

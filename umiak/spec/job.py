@@ -97,7 +97,7 @@ def _flags(values: tuple[str, ...]) -> str | None:
         read = flags.parse("train", list(values))
     except InputError as error:
         return str(error)
-    return "--seed=0 would give every worker a seed of its own; write --seed=1 or more" if read.seed == 0 else None
+    return "--seed=0 would give every worker a different seed; write --seed=1 or more" if read.seed == 0 else None
 
 
 def _fragment(value: dict[str, Any]) -> str | None:
@@ -171,7 +171,7 @@ class JobSpec:
     config: str = field(
         default=".",
         metadata=about(
-            "Directory with the config and what it imports, seen from this file. It travels as it is, up to 900 kB packed."
+            "Directory with the config and what it imports, seen from this file. It is sent as it is, up to 900 kB packed."
         ),
     )
     entry: str = field(

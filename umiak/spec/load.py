@@ -64,7 +64,7 @@ def settled(loaded: Loaded, settings: Settings) -> Settings:
 
 
 def config_arg(name: str, default: str | int | float | bool) -> str | int | float | bool:
-    """What `--config_args name=value` says, in the type of `default`; `default` if it says nothing."""
+    """The value of `name` in `--config_args name=value`, converted to the type of `default`; otherwise `default`."""
     if name not in _arguments:
         return default
     text = _arguments[name]

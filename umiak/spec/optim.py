@@ -131,7 +131,7 @@ class Linear(Schedule):
 
 @dataclass(frozen=True)
 class Manual(Schedule):
-    """Segments (until, factor): the first whose `until` is not below the samples seen; the last one from there on."""
+    """Segments (until, factor): the factor of the first segment that has not ended; after the last, its factor stays."""
 
     segments: tuple[tuple[float, float], ...]
 
@@ -155,7 +155,7 @@ class Manual(Schedule):
 
 @dataclass(frozen=True)
 class PassManual(Manual):
-    """Manual, with pass ids in place of samples."""
+    """Manual, with pass numbers instead of samples."""
 
     def factor(self, samples: int, pass_id: int) -> float:
         return self._at(pass_id)
@@ -189,6 +189,8 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class SGD(Optimizer):
+    """Stochastic gradient descent, with torch's momentum, dampening and Nesterov's variant."""
+
     momentum: float = field(default=0.0, kw_only=True)
     dampening: float = field(default=0.0, kw_only=True)
     nesterov: bool = field(default=False, kw_only=True)
@@ -203,6 +205,8 @@ class SGD(Optimizer):
 
 @dataclass(frozen=True)
 class AdaGrad(Optimizer):
+    """torch's Adagrad: each value has its own step, which shrinks with the gradients it has seen."""
+
     lr: float = 1e-2
     eps: float = field(default=1e-10, kw_only=True)
     initial_accumulator_value: float = field(default=0.0, kw_only=True)
@@ -213,6 +217,8 @@ class AdaGrad(Optimizer):
 
 @dataclass(frozen=True)
 class RMSProp(Optimizer):
+    """torch's RMSprop: AdaGrad with a decaying mean of squared gradients; `centered` subtracts their mean."""
+
     lr: float = 1e-2
     alpha: float = field(default=0.99, kw_only=True)
     eps: float = field(default=1e-8, kw_only=True)
@@ -227,7 +233,7 @@ class RMSProp(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """On rows of a table like torch's SparseAdam: only touched rows move, the step number is the table's."""
+    """torch's Adam; on the rows of a table torch's SparseAdam: only the rows of a round move, and the table counts steps."""
 
     beta1: float = field(default=0.9, kw_only=True)
     beta2: float = field(default=0.999, kw_only=True)
@@ -240,13 +246,15 @@ class Adam(Optimizer):
 
 @dataclass(frozen=True)
 class AdamW(Adam):
-    """Adam whose `l2` shrinks the values by lr·l2 instead of joining the gradient."""
+    """Adam whose `l2` shrinks the values by lr·l2 instead of being added to the gradient."""
 
     l2: float = field(default=1e-2, kw_only=True)
 
 
 @dataclass(frozen=True)
 class AdaDelta(Optimizer):
+    """torch's Adadelta: steps follow from the size of earlier steps; `lr` scales them."""
+
     lr: float = 1.0
     rho: float = field(default=0.9, kw_only=True)
     eps: float = field(default=1e-6, kw_only=True)
@@ -272,7 +280,7 @@ class FTRL(Optimizer):
 
 @dataclass(frozen=True)
 class ParamOptions:
-    """What one parameter does differently: `lr` multiplies the optimizer's (0 freezes the parameter); None keeps it."""
+    """How to train some parameters differently: `lr` multiplies the optimizer's (0 freezes them); None keeps a setting."""
 
     lr: float = 1.0
     l1: float | None = None

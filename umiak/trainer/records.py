@@ -6,13 +6,15 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from umiak import logs
+from umiak.extras import missing
 from umiak.files import append, atomic, is_mendable, read_bytes
 from umiak.messages import events
-from umiak.messages.events import Alive, Event, Pass, Round
+from umiak.messages.events import Alive, Event, Pass, Round, Work
 from umiak.rundir import layout
 from umiak.trainer.totals import Totals
 
@@ -24,11 +26,13 @@ class Curves:
     """metrics.jsonl and TensorBoard events of a run. Reopened after a restart, both forget what lies past `round_id`."""
 
     def __init__(self, out: Path, round_id: int) -> None:
-        from umiak.trainer.board import Board
-
         self.path = out / layout.METRICS
         self._forget(round_id)
-        self._board = Board(out / layout.TENSORBOARD, round_id)
+        self._board = None
+        if not missing("tensorboard"):
+            from umiak.trainer.board import Board
+
+            self._board = Board(out / layout.TENSORBOARD, round_id)
 
     def _forget(self, round_id: int) -> None:
         """Written beside and renamed: whoever is killed here has the old lines or the new ones."""
@@ -43,8 +47,9 @@ class Curves:
                 file.write(kept)
 
     def write(self, event: Pass | Round) -> None:
-        append(self.path, events.encode_line(event))
-        self._board.add(_scalars(event), event.round)
+        append(self.path, events.encode_line(event, datetime.now(UTC)))
+        if self._board:
+            self._board.add(_scalars(event), event.round)
 
 
 def _scalars(event: Pass | Round) -> dict[str, float]:
@@ -66,6 +71,7 @@ class Recorder:
         log_period: int,
         dot_period: int,
         dots: TextIO | None,
+        work: Callable[[], Work | None] = lambda: None,
     ) -> None:
         self.report, self.curves, self.log_period, self.dot_period, self.dots = (
             report,
@@ -74,6 +80,7 @@ class Recorder:
             dot_period,
             dots,
         )
+        self._work = work
         self._last = self._begun = time.monotonic()
         self._samples = 0
 
@@ -112,6 +119,8 @@ class Recorder:
         event = Round(pass_id, batch, round_id, cost, self._samples / max(now - self._last, 1e-9))
         self._last, self._samples = now, 0
         self.report(event)
+        if work := self._work():
+            self.report(work)
         if due and self.curves:
             self.curves.write(event)
 

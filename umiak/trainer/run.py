@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TextIO
 
 import torch
@@ -14,6 +14,7 @@ from umiak.messages.events import Alive, Event, Start
 from umiak.rundir import checkpoint, generations, snapshot
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
+from umiak.system import keep_freed_memory
 from umiak.trainer import beginning, state
 from umiak.trainer.connecting import Connect, connected
 from umiak.trainer.forward import build, choose_device
@@ -24,8 +25,6 @@ from umiak.trainer.session import Session
 from umiak.trainer.task import Assignment, Task
 from umiak.trainer.trainer import Stopped, Trainer, mix
 
-TRIM_THRESHOLD, MMAP_MAX = -1, -4
-"""Names of settings in mallopt(3)."""
 KEPT_BYTES = 1 << 30
 log = logging.getLogger("umiak.trainer")
 
@@ -41,7 +40,8 @@ def run(
     dots: TextIO | None = None,
     connect: Connect = connected,
 ) -> None:
-    _keep_memory()
+    # New pages for every large tensor cost 6 % of a round.
+    keep_freed_memory(KEPT_BYTES)
     with opened(loaded, settings, assignment, report, stop_requested, dots, connect) as trainer:
         for batch in trainer.batches():
             output, loss = trainer.run(batch)
@@ -73,7 +73,8 @@ def opened(
         saver = Saver(task, session, model, report)
         blob = beginning.begin(task, session, saver)
         torch.manual_seed(mix(settings.seed, task.trainer))
-        recorder = Recorder(report, _curves(session, assignment), settings.log_period, settings.dot_period, dots)
+        curves, work = _curves(session, assignment), partial(session.work, task.trainer)
+        recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots, work)
         trainer = Trainer(task, model, session, recorder, saver, stop_requested)
         _restore(task, trainer, blob)
         # Whatever fails from now on fails in a round that is known.
@@ -105,14 +106,6 @@ def _restore(task: Task, trainer: Trainer, blob: bytes) -> None:
         log.info("resuming from %s", task.assignment.checkpoint)
     elif task.settings.init_from is not None:
         state.unpack_buffers(beginning.blob_of(checkpoint.find(task.settings.init_from), 0), trainer.model)
-
-
-def _keep_memory() -> None:
-    """Have malloc keep what a round frees for the next one: new pages for every large tensor cost 6 % of a round."""
-    with contextlib.suppress(OSError, AttributeError):  # not every C library has this
-        library = ctypes.CDLL(None)
-        library.mallopt(MMAP_MAX, 0)
-        library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
 
 
 def log_config(loaded: Loaded) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import platform
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,10 +19,12 @@ from umiak.messages.events import Checkpoint, Event, Snapshot
 from umiak.pserver.protocol import Fetch, TableSpec
 from umiak.rundir import checkpoint, generations, layout
 from umiak.rundir.checkpoint import Manifest
-from umiak.rundir.snapshot import Draft
+from umiak.rundir.snapshot import Draft, link_best
 from umiak.spec.optim import to_json
+from umiak.system import cpu_model
 from umiak.trainer.session import Session
 from umiak.trainer.state import Position
+from umiak.trainer.stopping import Best
 from umiak.trainer.task import Task
 
 CHUNK_ROWS = 1 << 16
@@ -40,7 +41,8 @@ class Saver:
         self.identity = identity(task, session)
         self._pending: tuple[Path, Position, int] | None = None
         self._written: list[Any] = []
-        self._last: Path | None = None
+        self._kept: set[Path] = set()
+        """The snapshots that this process has written and not deleted, for --save_only_one."""
 
     def checkpoint(self, position: Position, blob: bytes) -> None:
         if self.out is None or not self.checkpoints:
@@ -85,15 +87,30 @@ class Saver:
         )
         self.report(Checkpoint(str(directory), round_id))
 
-    def snapshot(self, pass_id: int, inner: int | None) -> None:
+    def snapshot(self, pass_id: int, inner: int | None, best: Best | None = None) -> None:
+        """`best` is the best pass so far, where passes are compared."""
         if self.out is None or self.task.trainer != 0:
             return
         self.finish()
         self._check_owner()
         with self.session.averaged():
-            self._snapshot(self.out, pass_id, inner)
+            published = self._snapshot(self.out, pass_id, inner)
+        if best is not None and (self.task.settings.patience or not self.task.settings.save_only_one):
+            link_best(self.out, layout.snapshot_name(best.pass_id))
+        if self.task.settings.save_only_one:
+            self._delete_others(published)
+        self.report(Snapshot(str(published)))
 
-    def _snapshot(self, out: Path, pass_id: int, inner: int | None) -> None:
+    def _delete_others(self, published: Path) -> None:
+        """Only the newest snapshot stays, and the one that `best` links to."""
+        best = layout.linked_best(published.parent)
+        for path in sorted(self._kept - {published, best}):
+            log.info("--save_only_one: deleting %s", path)
+            shutil.rmtree(path, ignore_errors=True)
+            self._kept.discard(path)
+        self._kept.add(published)
+
+    def _snapshot(self, out: Path, pass_id: int, inner: int | None) -> Path:
         loaded = self.task.loaded
         draft = Draft(out, layout.snapshot_name(pass_id, inner), self.generation)
         log.info(logs.saving_line(draft.final))
@@ -119,12 +136,7 @@ class Saver:
         if loaded.version:
             model["paddle_version"] = loaded.version
         self._check_owner()
-        published = draft.publish(model, loaded.files, loaded.name)
-        if self.task.settings.save_only_one and self._last is not None and self._last != published:
-            log.info("--save_only_one: deleting %s", self._last)
-            shutil.rmtree(self._last, ignore_errors=True)
-        self._last = published
-        self.report(Snapshot(str(published)))
+        return draft.publish(model, loaded.files, loaded.name)
 
     def _check_owner(self) -> None:
         """Before anything is committed, published or removed: one that was given up for lost may be this one."""
@@ -172,12 +184,4 @@ def identity(task: Task, session: Session) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """What byte-identical results also depend on."""
-    return {"cpu": _cpu_model(), "torch": torch.__version__, "threads": torch.get_num_threads()}
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return {"cpu": cpu_model(), "torch": torch.__version__, "threads": torch.get_num_threads()}

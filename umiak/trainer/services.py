@@ -53,6 +53,9 @@ class ServiceClient(Protocol):
     def written(self, wait: bool) -> Any | None:
         """The result of the oldest checkpoint or snapshot asked for that has not been given yet; None if not ready."""
 
+    def traffic(self) -> tuple[int, int]:
+        """Bytes sent and received so far."""
+
     def close(self) -> None: ...
 
 
@@ -115,6 +118,9 @@ class RemoteService:
         if head := frame.json():
             self._results.append(head)
 
+    def traffic(self) -> tuple[int, int]:
+        return self.channel.bytes_sent, self.channel.bytes_received
+
     def close(self) -> None:
         self.channel.send(*DoneMessage.encode())
         self.channel.close()
@@ -175,6 +181,9 @@ class LocalService:
         if written.error is not None:
             raise written.error
         return written.result
+
+    def traffic(self) -> tuple[int, int]:
+        return 0, 0
 
     def close(self) -> None:
         pass

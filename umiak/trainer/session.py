@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 from umiak.errors import InputError, RetryError
+from umiak.messages.events import Values, Work
 from umiak.nn.sparse import sparse_tables
 from umiak.pserver.codec import Restore
 from umiak.pserver.placement import dense_blocks, holders, model_bytes
@@ -23,6 +25,7 @@ from umiak.spec.average import Average
 from umiak.spec.optim import Optimizer, ParamOptions, to_json
 from umiak.trainer.services import ServiceClient
 from umiak.trainer.tables import Prepared, Tables, Wanted
+from umiak.trainer.timings import Timings
 
 
 def idle() -> None:
@@ -82,6 +85,9 @@ class Session:
         self._row_buffers: list[list[np.ndarray]] = [[], []]
         self.round = 0
         self.sent = self.dropped = 0
+        self.timings = Timings()
+        self._told = 0, 0
+        """Bytes sent and received until the last report."""
 
     def setup(self, setup: Setup, restore: Restore | None) -> None:
         """Tell every service what it holds and its first values. Trainer 0 does this."""
@@ -174,18 +180,22 @@ class Session:
 
         `meanwhile` is called between sending and receiving.
         """
+        begun = perf_counter()
         grads, row_grads = self._gradients() if samples else (self.values, [])
         wanted = following.wanted if following else self.tables.nothing()
         ids = self._ids(wanted)
         current = self._split(self._wanted, row_grads)
         for (service, _, _), span, some_ids, some_rows in zip(self.services, self._spans, ids, current, strict=True):
             service.send_round(self.round, samples, flags, cost, some_ids, grads[span], some_rows)
+        sent = perf_counter()
         meanwhile()
+        ahead = perf_counter()
         rows, parts = self._room(wanted)
         outcomes = [
             service.receive([self.values[span], *part])
             for (service, _, _), span, part in zip(self.services, self._spans, parts, strict=True)
         ]
+        self.timings.exchanged(begun, sent, ahead, max([outcome.waited for outcome in outcomes]))
         self._load_values()
         self._wanted = wanted
         self.round = outcomes[0].round + 1
@@ -200,8 +210,17 @@ class Session:
         """The sum over all trainers."""
         return self.services[0].service.reduce(vector)
 
-    def statistics(self) -> dict[str, dict[str, float]]:
-        """Each table over all services: rows, waiting, bytes; since last asked for: expired, and new per touch."""
+    def work(self, worker: int) -> Work | None:
+        """Where the time went since this was last told, if it is time to tell again."""
+        sent, received = (sum(service.traffic()[way] for service, _, _ in self.services) for way in (0, 1))
+        work = self.timings.report(worker, self.round - 1, sent - self._told[0], received - self._told[1])
+        if work:
+            self._told = sent, received
+        return work
+
+    def statistics(self) -> tuple[dict[str, dict[str, float]], tuple[Values, ...]]:
+        """Each table over all services: rows, waiting, bytes; since last asked for: expired, and new per touch.
+        Then rows and bytes of each service."""
         found = {}
         answers = [service.statistics() for service, _, rows in self.services if rows] if self.tables.specs else []
         for spec in self.tables.specs:
@@ -209,7 +228,10 @@ class Session:
             total = {key: sum(part[key] for part in parts) for key in parts[0]}
             share = total.pop("new") / max(total.pop("touches"), 1)
             found[spec.name] = {**total, "new": share}
-        return found
+        services = [
+            {key: sum(part[key] for part in answer.values()) for key in ("rows", "bytes")} for answer in answers
+        ]
+        return found, tuple(services)
 
     def checkpoint(self, directory: Path, blob: bytes, trainer: int) -> None:
         """Ask for a checkpoint: service 0 gets every trainer's state, trainer 0 asks the others for theirs."""

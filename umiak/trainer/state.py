@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from umiak.errors import InputError
+from umiak.trainer.stopping import Best
 
 
 @dataclass
@@ -23,13 +24,16 @@ class Position:
     rounds: int = 0
     samples: int = 0
     """Of all trainers, since the job began."""
+    best: Best | None = None
+    """Of the passes before this one, where they are compared."""
 
 
 def pack(position: Position, totals: np.ndarray, model: nn.Module) -> bytes:
     tensors = {f"buffer:{name}": value.cpu().clone() for name, value in model.named_buffers()}
     tensors["random"] = torch.get_rng_state()
     tensors["totals"] = torch.from_numpy(totals.copy())
-    return save(tensors, {"position": json.dumps(asdict(position))})
+    known = {name: value for name, value in asdict(position).items() if value is not None}
+    return save(tensors, {"position": json.dumps(known)})
 
 
 def unpack(blob: bytes, model: nn.Module) -> tuple[Position, np.ndarray]:
@@ -38,7 +42,9 @@ def unpack(blob: bytes, model: nn.Module) -> tuple[Position, np.ndarray]:
     metadata = json.loads(blob[8 : 8 + size])["__metadata__"]
     tensors = unpack_buffers(blob, model)
     torch.set_rng_state(tensors["random"])
-    return Position(**json.loads(metadata["position"])), tensors["totals"].numpy()
+    position = Position(**json.loads(metadata["position"]))
+    position.best = Best(*position.best) if position.best else None
+    return position, tensors["totals"].numpy()
 
 
 def agree_on_buffers(model: nn.Module, trainers: int, total: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -60,6 +66,6 @@ def unpack_buffers(blob: bytes, model: nn.Module) -> dict[str, torch.Tensor]:
     tensors: dict[str, torch.Tensor] = load(blob)
     for name, value in model.named_buffers():
         if f"buffer:{name}" not in tensors:
-            raise InputError(f"the checkpoint has no buffer {name!r}: it is of another model")
+            raise InputError(f"the checkpoint has no buffer {name!r}: it belongs to another model")
         value.copy_(tensors[f"buffer:{name}"])
     return tensors

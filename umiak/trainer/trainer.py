@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from umiak.errors import InputError, UmiakError
-from umiak.messages.events import Pass
+from umiak.messages.events import Notice, Pass
 from umiak.pserver.protocol import Flags, RoundResult
 from umiak.spec.config import Shard
 from umiak.trainer import state
@@ -31,6 +31,7 @@ from umiak.trainer.records import Recorder
 from umiak.trainer.saving import Saver
 from umiak.trainer.session import Session
 from umiak.trainer.state import Position
+from umiak.trainer.stopping import rule_of
 from umiak.trainer.tables import Prepared
 from umiak.trainer.task import Task
 from umiak.trainer.testing import test
@@ -86,6 +87,7 @@ class Trainer:
         self.feed = Feed(task, model, session)
         self.position = Position(pass_id=settings.start_pass)
         self.totals = Totals(self.config.metrics)
+        self.rule = rule_of(self.config, settings)
         self._stop_requested = stop_requested
         self._pass: _Pass | None = None
         self._checkpointed = time.monotonic()
@@ -105,10 +107,13 @@ class Trainer:
 
     def batches(self) -> Iterator[Mapping[str, Any]]:
         """The batches of all passes that are left, in order; `step` must be called once for each."""
-        while self.position.pass_id < self.passes:
+        while not self._is_over(self.position.pass_id):
             yield from self._batches_of_pass()
             self._end_pass()
         self.saver.finish()
+
+    def _is_over(self, next_pass: int) -> bool:
+        return next_pass >= self.passes or (self.rule is not None and self.rule.is_over(self.position.best, next_pass))
 
     def step(self, loss: Any, output: Any = None) -> float:
         """One round with the gradients that backward() left; the mean cost of the round over all trainers."""
@@ -123,7 +128,9 @@ class Trainer:
         samples = under_way.current.samples
         self.totals.add(cost, samples, output, under_way.current.batch)
         self._show_parameters()
+        begun = time.perf_counter()
         under_way.following = under_way.prefetch.next()
+        self.session.timings.waited_for_data(begun)
         self.position.batch += 1
         outcome = self._round(under_way, samples, cost * samples)
         under_way.current = None
@@ -142,6 +149,7 @@ class Trainer:
             under_way = self._pass = _Pass(prefetch)
             if under_way.following is not None:
                 self.session.begin(under_way.following, self.position.rounds > 0, prefetch.ahead)
+            self.session.timings.restart()
             while under_way.following is not None:
                 current, number = under_way.give_out(), self.position.batch
                 if self._average_tests:
@@ -217,6 +225,7 @@ class Trainer:
         if testing and following is not None:
             # The test has used the room for rows; only now, because this releases rows for the other trainers too.
             self.session.begin(following, again=True)
+            self.session.timings.restart()
 
     def _end_pass(self) -> None:
         sums = self.session.reduce(np.append(self.totals.vector, [self.session.sent, self.session.dropped]))
@@ -224,24 +233,39 @@ class Trainer:
         merged = self.totals.values(sums[:-2])
         state.agree_on_buffers(self.model, self.trainers, self.session.reduce)
         tested, all_tested = self.test() if self.config.test else (None, None)
+        told = self.trainer == 0 and self.session.tables.specs
+        tables, services = self.session.statistics() if told else (None, None)
         event = Pass(
             pass_id=self.position.pass_id,
             round=self.session.round,
             samples=self.position.samples,
             train=merged,
             test=all_tested,
-            tables=self.session.statistics() if self.trainer == 0 and self.session.tables.specs else None,
+            tables=tables,
+            services=services,
             dropped=float(sums[-1] / max(sums[-2], 1)) if self.task.is_asynchronous else None,
         )
         own = (tested.samples, tested.values()) if tested else None
         self.recorder.end_pass(event, self.position.batch, self.totals, own)
-        if self.position.pass_id % self.settings.saving_period == 0 or self.position.pass_id == self.passes - 1:
-            self.saver.snapshot(self.position.pass_id, None)
-        self.position = Position(self.position.pass_id + 1, samples=self.position.samples)
+        self._save_pass(all_tested)
+        self.position = Position(self.position.pass_id + 1, samples=self.position.samples, best=self.position.best)
         stopping = self.session.reduce(np.array([float(self._stop_requested())]))[0] > 0
         self._checkpoint()
-        if stopping and self.position.pass_id < self.passes:
+        if stopping and not self._is_over(self.position.pass_id):
             self._stop()
+
+    def _save_pass(self, tested: Mapping[str, float] | None) -> None:
+        """The snapshot of a pass that has ended, if it is to have one. The best has one if training may stop after it."""
+        position, rule = self.position, self.rule
+        due: object = position.pass_id % self.settings.saving_period == 0 or position.pass_id == self.passes - 1
+        if rule and tested and (due or rule.patience):
+            better = rule.better(position.best, position.pass_id, tested)
+            position.best = better or position.best
+            due = due or better
+        if due or self._is_over(position.pass_id + 1):
+            self.saver.snapshot(position.pass_id, None, position.best)
+        if rule and position.best and self.trainer == 0 and rule.is_over(position.best, position.pass_id + 1):
+            self.recorder.report(Notice(rule.reason(position.best)))
 
     def _checkpoint(self) -> None:
         """A consistent cut. Rounds give one for free; without them a barrier stands before it and after it is written."""

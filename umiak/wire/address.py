@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from umiak.errors import InputError, RetryError
+from umiak.system import listener
 from umiak.wire import knock
 
 PROBE_SECONDS = 10
@@ -104,7 +105,7 @@ def listen(address: Address) -> socket.socket:
             sock.close()
             if error.errno == errno.EADDRINUSE:
                 raise InputError(
-                    f"port {address.port} is in use by {_holder(address.port)}: end it or choose another with --port"
+                    f"port {address.port} is in use by {listener(address.port)}: end it or choose another with --port"
                 ) from None
             raise InputError(f"cannot listen on {address}: {error.strerror}; check --nics and --port") from None
     sock.listen(128)
@@ -184,19 +185,3 @@ def plain(error: OSError) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.replace("_", " ").lower()
     return "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
-
-
-def _holder(port: int) -> str:
-    """Who listens on a TCP port, as far as /proc tells."""
-    inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == "0A":
-                    inodes.add(f"socket:[{fields[9]}]")
-    for process in Path("/proc").glob("[0-9]*") if inodes else ():
-        with contextlib.suppress(OSError):
-            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
-                return f"process {process.name} ({(process / 'comm').read_text().strip()})"
-    return "another process"

@@ -217,7 +217,7 @@ class Connections(ABC):
             self.dismiss(peer, error)
         else:
             self._refused(peer, f"cannot handle what it sent ({error!r})", error)
-            self.dismiss(peer, UmiakError(f"the server cannot handle what it was sent ({error!r}): its log says more"))
+            self.dismiss(peer, UmiakError(f"the server cannot handle what it was sent ({error!r}): see its log"))
 
     def _discard(self, peer: Peer) -> None:
         with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):

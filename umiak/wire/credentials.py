@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak.errors import InputError, RetryError
+from umiak.extras import needed
 from umiak.files import disk_error, temporary_name
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def write(directory: Path, workers: int, overwrite: bool = False) -> list[Path]:
         raise InputError(
             f"{directory} already holds certificates: choose another directory or replace with --overwrite"
         )
-    from cryptography.hazmat.primitives.serialization import Encoding
+    with needed("tls", "certificates need"):
+        from cryptography.hazmat.primitives.serialization import Encoding
 
     temporary = temporary_name(directory / "new")
     try:
@@ -71,8 +73,9 @@ def write_from_token(directory: Path, token: str, worker: int) -> None:
 
     For roles that share nothing but the token. The authority's key is a function of it, and is not written here either.
     """
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding
+    with needed("tls", "certificates need"):
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import Encoding
 
     # 512 bits, taken modulo the order of the curve: every key is as likely as any other.
     number = int.from_bytes(hmac.digest(token.encode(), b"umiak certificate authority", "sha512"))
@@ -127,8 +130,9 @@ def _context(side: int, directory: Path) -> ssl.SSLContext:
 
 def _check(ca: Path, certificate: Path, key: Path) -> None:
     """Find here what a handshake would only report to the other side."""
-    from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
+    with needed("tls", "--tls needs"):
+        from cryptography import x509
+        from cryptography.exceptions import InvalidSignature
 
     loaded = {}
     for path in (ca, certificate, key):
@@ -157,7 +161,9 @@ def _check(ca: Path, certificate: Path, key: Path) -> None:
     end = min(each.not_valid_after_utc for each in loaded.values())
     if end - now < WARNING:
         log.warning(
-            "%s ends on %s: have new certificates before then; without them nobody can join", certificate, _told(end)
+            "%s expires on %s: replace the certificates before then; nobody can join without valid ones",
+            certificate,
+            _told(end),
         )
     try:
         loaded[certificate].verify_directly_issued_by(loaded[ca])

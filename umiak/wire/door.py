@@ -83,7 +83,7 @@ class Door(Connections):
         local = sock.family == socket.AF_UNIX
         peer = Peer(sock, "this machine" if local else f"{address[0]}:{address[1]}", port)
         if len(self.peers) >= MAX_STRANGERS:
-            self.drop(next(iter(self.peers)), "too many strangers at once")
+            self.drop(next(iter(self.peers)), "too many unknown connections at once")
         self._keep(peer)
         if self._tls is not None and not local:
             self._knocks[peer] = b""
@@ -110,7 +110,7 @@ class Door(Connections):
         if not knock.holds(self._token, peer.nonce, self._knocks[peer]):
             with contextlib.suppress(OSError):
                 peer.sock.sendall(knock.NO)
-            self.drop(peer, "it does not prove to have the job's token")
+            self.drop(peer, "it does not prove that it has the job's token")
             return
         peer.sock.sendall(knock.YES)
         assert self._tls is not None

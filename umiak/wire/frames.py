@@ -22,7 +22,7 @@ from umiak.wire.address import plain
 
 Buffer = bytes | bytearray | memoryview | np.ndarray
 
-VERSION = 2
+VERSION = 3
 MAGIC = b"UMK1"
 HEADER = struct.Struct("<4sHHIIQ")
 MAX_HEAD = 16 << 20
@@ -131,11 +131,13 @@ class Channel:
         self._ahead = memoryview(bytearray(AHEAD))
         self._start = self._end = 0
         """What of `_ahead` was received and has not been taken yet."""
+        self.bytes_sent = self.bytes_received = 0
         self.welcome: dict[str, Any] = {}
         """What the server told when it took this end in."""
 
     def send(self, kind: Kind, head: bytes | dict[str, Any] = b"", parts: Sequence[Buffer] = ()) -> None:
         views = pack(kind, head, parts)
+        self.bytes_sent += sum(map(len, views))
         try:
             if self.tls:
                 for view in joined(views):
@@ -183,6 +185,7 @@ class Channel:
         expected = sum([part.nbytes for part in parts])
         if head_size != len(head) or body_size != expected:
             raise FrameError(f"{self.peer} sent {body_size} bytes where {expected} were expected")
+        self.bytes_received += HEADER.size + head_size + body_size
         self.fill([head, *(flat(part) for part in parts)])
 
     def fill(self, views: Sequence[memoryview]) -> None:

@@ -13,10 +13,10 @@ import os
 import re
 import ssl
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from umiak.errors import InputError, RetryError, described
+from umiak.system import process_namespace
 from umiak.wire import credentials, frames
 from umiak.wire.address import Address, connect, distrust
 from umiak.wire.frames import Channel, FrameError, Kind, SpeaksTls
@@ -47,11 +47,8 @@ class Member:
 
 def process() -> str:
     """This process, named so that whoever sees the processes of this machine by the same ids knows it, and nobody else."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}:{os.getpid()}"
-    except OSError:
-        return ""
+    where = process_namespace()
+    return f"{where}:{os.getpid()}" if where else ""
 
 
 def process_id(name: str) -> int:
@@ -74,7 +71,8 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
     """The member that a HELLO names, if its proof holds; an InputError says what does not."""
     if head.get("version") != frames.VERSION:
         raise InputError(
-            f"protocol version {head.get('version')!r} where {frames.VERSION} is spoken: use one version of umiak"
+            f"protocol version {head.get('version')!r}, but this process uses {frames.VERSION}: "
+            "use one version of umiak everywhere"
         )
     try:
         member = Member(
@@ -91,7 +89,7 @@ def check(head: dict[str, Any], token: bytes, nonce: bytes) -> Member:
         raise InputError(f"a greeting of the unknown role {member.role!r}")
     given = str(head.get("proof", "")).encode(errors="replace")
     if not hmac.compare_digest(given, proof(token, nonce, member).encode()):
-        raise InputError(f"{member}: the proof does not hold, it has another job's token")
+        raise InputError(f"{member}: its proof is wrong, it has another job's token")
     return member
 
 
@@ -140,11 +138,11 @@ def _greet(channel: Channel, member: Member, token: bytes) -> None:
     except SpeaksTls:
         raise InputError(f"{channel.peer} uses TLS, and this process does not: check --tls on both sides") from None
     except (FrameError, ValueError) as error:
-        raise InputError(f"{channel.peer} is not a umiak server ({error}): check --pservers and --port") from None
+        raise InputError(f"{channel.peer} is not an umiak server ({error}): check --pservers and --port") from None
     except RetryError as error:
         if isinstance(error.__cause__, ssl.SSLError):
             raise distrust(channel.peer, error.__cause__) from None
-        raise RetryError(f"{error} before it said anything: is it a umiak server, and does it use --tls?") from None
+        raise RetryError(f"{error} before it said anything: is it an umiak server, and does it use --tls?") from None
     greeting = {**asdict(member), "version": frames.VERSION, "proof": proof(token, nonce, member), "process": process()}
     channel.send(Kind.HELLO, greeting)
     frame = channel.receive()

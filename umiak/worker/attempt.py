@@ -89,7 +89,7 @@ class Asked:
         if isinstance(error := self._finishing.exception(), ReplacedError):
             raise error
         if error is not None:
-            log.warning("%s; the training is done all the same", error)
+            log.warning("%s; the training is complete nevertheless", error)
         return True
 
 

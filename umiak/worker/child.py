@@ -22,6 +22,7 @@ from umiak.errors import UmiakError
 from umiak.files import disk_error, is_of_volume
 from umiak.messages import events
 from umiak.messages.events import Ended, Event
+from umiak.system import need_linux
 
 log = logging.getLogger("umiak.trainer")
 
@@ -36,6 +37,7 @@ class TrainerChild:
 
         With `echo` what goes to the log file goes to the parent's standard output too, dots left out.
         """
+        need_linux("a trainer of a job", "train in one process with umiak train --local")
         reports, reports_in = os.pipe()
         control_out, control = os.pipe()
         self.pid = os.fork()

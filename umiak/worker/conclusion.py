@@ -18,12 +18,12 @@ def conclude(out: Path, loaded: Loaded, seconds: float, snapshot: str) -> Done:
     if baseline is not None:
         append(out / layout.METRICS, events.encode_line(Compared(baseline)))
     plot = out / layout.CURVES
-    draw(out / layout.METRICS, plot)
+    drawn = draw(out / layout.METRICS, plot)
     passes = _finished_passes(out)
     return Done(
         seconds=seconds,
         snapshot=snapshot or str(max(out.glob(f"{layout.PASS}*"), default="")),
-        plot=str(plot),
+        plot=str(plot) if drawn else "",
         passes=tuple(passes[key] for key in sorted(passes)),
         baseline=baseline,
     )

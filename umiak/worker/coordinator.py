@@ -37,7 +37,7 @@ from umiak.messages.control import (
     decode_report,
     encode_order,
 )
-from umiak.messages.events import Alive, Checkpoint, Event, Notice, Phase, Restart, Round, round_of
+from umiak.messages.events import Alive, Checkpoint, Event, Notice, Phase, Processes, Restart, Round, round_of
 from umiak.messages.failure import RETRY, Failure
 from umiak.rundir.places import Places
 from umiak.wire.frames import Frame, Kind
@@ -102,7 +102,7 @@ class Coordinator:
             self.server.drop(before, f"connected again from {peer.name}")
         elif before is not None:
             # A pod that was given up elsewhere may still run. The newer one counts, and the older must not come back.
-            self.server.dismiss(before, ReplacedError(f"another took the place of worker {member.index}"))
+            self.server.dismiss(before, ReplacedError(f"another process took the place of worker {member.index}"))
             self.lost(before, f"replaced from {peer.name}")
         self.workers[member.index] = WorkerState(peer)
         self._phase(member.index, "starting")
@@ -154,6 +154,10 @@ class Coordinator:
 
     def _event(self, index: int, event: Event, current: bool) -> None:
         worker, number = self.workers[index], round_of(event)
+        if isinstance(event, Processes):
+            # Its supervisor looks at them whether they get on or not.
+            self.on_event(event)
+            return
         self.patience.progress = time.monotonic()
         if current and number is not None:
             worker.round = number
@@ -207,7 +211,7 @@ class Coordinator:
         if self.running:
             self._tell_all(Stop())
         else:
-            self._release(f"worker {index} was told to end before training began")
+            self._release(f"worker {index} was told to stop before training began")
 
     def tick(self) -> None:
         """What time brings: heartbeats, silent workers, failures to judge, workers that never come."""
@@ -265,7 +269,7 @@ class Coordinator:
     def _regroup(self, words: str, cause: Failure | None) -> None:
         """Begin the next generation, without those who leave."""
         who = cause.worker if cause else min(self.leaving)
-        words = words if cause else f"worker {who} was told to end; {words}"
+        words = words if cause else f"worker {who} was told to stop; {words}"
         self.running = False
         self.asked.forget_selection()
         self.generation += not self.asked.is_taking

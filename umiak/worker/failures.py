@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from umiak.messages.failure import Failure
 
@@ -36,10 +37,15 @@ class History:
     def _verdict(self, cause: Failure) -> tuple[int, str] | None:
         if cause.code == 2 or cause.is_storage:
             return cause.code, cause.message
-        last = self._failures[-REPEATS:]
-        if len(last) == REPEATS and len({failure.likeness for failure in last}) == 1 and cause.can_repeat:
+        if cause.can_repeat and self._alike(cause) >= REPEATS:
             where = "at the same round" if cause.round >= 0 else "before its first round"
             return cause.exit_code, f"{cause}; it failed {REPEATS} times {where}"
         if self.restarts >= self.max_restarts:
             return cause.exit_code, f"{cause}; gave up after {self.restarts} restarts"
         return None
+
+    def _alike(self, cause: Failure) -> int:
+        """How often this failure has come: for a failed process, in all, since where every worker fails alike, chance decides
+        whose failure is heard first; for a lost pod, in a row, since pods that go in turn are taken away by somebody else."""
+        same = [failure.likeness == cause.likeness for failure in reversed(self._failures)]
+        return sum(takewhile(bool, same)) if cause.role == "supervisor" else sum(same)

@@ -84,7 +84,7 @@ def serve(options: ServerOptions) -> int:
         while not signals:
             server.poll(POLL_SECONDS)
         if host.busy:
-            log.info("told to end: trainers have %.0f s to save and leave; once more to end at once", ENDING_SECONDS)
+            log.info("stopping: trainers have %.0f s to save and leave; a second signal stops at once", ENDING_SECONDS)
         while host.busy and len(signals) == 1 and time.monotonic() - signals[0] < ENDING_SECONDS:
             server.poll(POLL_SECONDS)
     return 0
@@ -142,7 +142,7 @@ def assign(settings: Settings, secret: str | None = None) -> tuple[Settings, Ass
             f"{settings.num_gradient_servers - 1}, and --num_gradient_servers says how many there are"
         )
     if settings.seed == 0:
-        raise InputError("--seed=0 would give every trainer another seed: write the same number for all")
+        raise InputError("--seed=0 would give every trainer a different seed: write the same number for all")
     services = () if settings.local else services_of(settings)
     me, count = (0, 1) if settings.local else (settings.trainer_id, settings.num_gradient_servers)
     # Servers write their part of a checkpoint themselves, and need not have been started in the same directory.
@@ -202,7 +202,7 @@ class _Stop:
             _say("stopped before training began")
             raise SystemExit(RetryError.exit_code)
         self._wished = True
-        _say("stopping all trainers with a checkpoint after this round; once more to end at once")
+        _say("stopping all trainers with a checkpoint after this round; press Ctrl-C again to stop at once")
 
     def requested(self) -> bool:
         """Asked once in every round."""

@@ -42,16 +42,17 @@ from umiak.messages.control import (
     Waiting,
     encode_report,
 )
-from umiak.messages.events import Checkpoint, Event, Notice, round_of
+from umiak.messages.events import Checkpoint, Event, Notice, Work, round_of
 from umiak.pserver.process import ServerOptions
 from umiak.rundir import layout
 from umiak.spec.settings import Settings
+from umiak.system import memory_kills
 from umiak.wire.address import Address
 from umiak.wire.frames import Channel, Kind
 from umiak.worker.background import in_background
-from umiak.worker.cgroup import memory_kills
 from umiak.worker.child import TrainerChild
 from umiak.worker.link import SILENCE_SECONDS, Silent, arrived, join, order_of, pending
+from umiak.worker.usage import Usage
 
 ForkTrainer = Callable[[StartTrainer, bool, list[int]], TrainerChild]
 """Forks a trainer, given the coordinator's order, whether it replaces a lost one, and the descriptors the child must close."""
@@ -120,6 +121,7 @@ class Supervisor:
         """What the running trainer was started with."""
         self.replaced = 0
         self._kills = memory_kills()
+        self._usage = Usage(plan.index)
         self._local = Address.parse(plan.coordinator).is_unix
         self.addresses = tuple(replace(each, address=_own(each.address, channel)) for each in plan.addresses)
 
@@ -154,6 +156,8 @@ class Supervisor:
                 if now - beat > BEAT_SECONDS:
                     beat = now
                     self.say(Busy())
+                    if used := self._usage.look(self._processes()):
+                        self.say(Reported(used))
                 # A local launcher may be suspended by its terminal; one on another machine that is silent is gone.
                 if not self._local and now - heard > SILENCE_SECONDS:
                     raise Silent(f"lost {self.channel.peer}: silent for {SILENCE_SECONDS:.0f} s")
@@ -167,6 +171,8 @@ class Supervisor:
         self.round = self.round if number is None else number
         if isinstance(event, Checkpoint):
             self.committed = event.round
+        if isinstance(event, Work):
+            event = replace(event, worker=self.plan.index)
         self.say(Reported(event))
 
     def _obey(self, order: Order) -> None:
@@ -186,6 +192,10 @@ class Supervisor:
                 self._dump()
             case Waiting():
                 log.info("%s", order.text)
+
+    def _processes(self) -> dict[str, int]:
+        running = {"trainer": self.trainer, "server": self.server}
+        return {role: each.pid for role, each in running.items() if each is not None} | {"supervisor": os.getpid()}
 
     def _dump(self) -> None:
         """Have both processes write into their logs where they are."""
@@ -320,10 +330,10 @@ def _answer(server: subprocess.Popen[bytes]) -> startup.Listening | UmiakError |
 def describe(code: int) -> str:
     """What an exit code means, for a process that said nothing itself."""
     if code == -signal.SIGKILL:
-        return "killed by signal 9 (SIGKILL); if nobody did that, the machine was out of memory"
+        return "killed by signal 9 (SIGKILL); unless somebody did that, the machine was out of memory"
     if code < 0:
         return f"killed by signal {-code} ({signal.Signals(-code).name})"
-    return f"ended with exit code {code}; its log says more"
+    return f"ended with exit code {code}; see its log"
 
 
 def tail(path: Path) -> str:

@@ -18,6 +18,9 @@ MARK = "# Written by `umiak paddle install`; delete it to be rid of it."
 
 
 def run(argv: list[str]) -> int:
+    if "--help" in argv or "-h" in argv:
+        print("usage: umiak paddle install DIR\n\nWrites the command paddle to DIR, which should be on your PATH.")
+        return 0
     if len(argv) != 1 or argv[0].startswith("-"):
         raise InputError("write the directory for the command: umiak paddle install DIR, one that is on your PATH")
     directory = Path(argv[0])
@@ -25,7 +28,7 @@ def run(argv: list[str]) -> int:
         raise InputError(f"{directory} is not a directory: name one that is on your PATH")
     script = directory / "paddle"
     if os.path.lexists(script) and MARK not in _text(script):
-        raise InputError(f"{script} is another program, and stays: choose another directory")
+        raise InputError(f"{script} is another program and is left alone: choose another directory")
     try:
         with atomic(script, 0o755) as file:
             file.write(f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -m umiak.cli.paddle "$@"\n'.encode())

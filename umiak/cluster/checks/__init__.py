@@ -61,7 +61,7 @@ def _asked(name: str, check: Check, context: Context) -> list[Finding]:
             Finding(
                 "warning",
                 name,
-                f"not checked: these credentials may not do {error.action}",
+                f"not checked: these credentials are not allowed to do {error.action}",
                 "attach policy-plan.json, which `umiak cluster render` writes, and run this again",
             )
         ]

@@ -51,7 +51,7 @@ def credentials(spec: ClusterSpec, who: Caller) -> list[Finding]:
                 "warning",
                 "credentials",
                 "these are the account's root credentials; they cannot be limited or simulated",
-                "use an IAM role or user; EKS also wants one as its administrator",
+                "use an IAM role or user; EKS also requires one as its administrator",
             )
         )
     return found
@@ -65,7 +65,7 @@ def region(aws: Aws) -> list[Finding]:
             Finding(
                 "warning",
                 "region",
-                f"not checked: these credentials may not do {error.action}",
+                f"not checked: these credentials are not allowed to do {error.action}",
                 "attach policy-plan.json, which `umiak cluster render` writes",
             )
         ]

@@ -57,7 +57,7 @@ def kms_key(context: Context) -> list[Finding]:
             Finding(
                 "error",
                 "kms key",
-                f"the key is {key['KeySpec']} for {key['KeyUsage']}; EKS wants a symmetric key that encrypts",
+                f"the key is {key['KeySpec']} for {key['KeyUsage']}; EKS requires a symmetric encryption key",
                 "name another in kms_key_arn, or write null to have one made",
             )
         ]

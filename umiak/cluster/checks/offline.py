@@ -43,14 +43,14 @@ def support(version: str, ends: date, today: date, exists: bool = False) -> Find
         return Finding(
             "warning" if exists else "error",
             "kubernetes",
-            f"{version} left standard support on {ends}; AWS would charge for extended support or upgrade it by itself",
+            f"{version} left standard support on {ends}; AWS would charge for extended support or upgrade it on its own",
             "write a newer kubernetes.version",
         )
     if ends - today < SOON:
         return Finding(
             "warning",
             "kubernetes",
-            f"{version} leaves standard support on {ends}; AWS then upgrades the cluster by itself",
+            f"{version} leaves standard support on {ends}; AWS then upgrades the cluster on its own",
             "write a newer kubernetes.version",
         )
     return Finding("info", "kubernetes", f"{version} is in standard support until {ends}")
@@ -63,8 +63,8 @@ def _api_server(spec: ClusterSpec) -> Iterator[Finding]:
             "api server",
             "it will answer only inside the VPC: `umiak cluster up` could make the cluster but not finish here, and kubectl and "
             "`umiak job` on this machine could not reach it",
-            "choose who reaches it: `umiak cluster up --api-access mine` (this machine), private (with `umiak cluster connect`) "
-            "or CIDR,…; or work from a machine in the VPC",
+            "choose who can reach it: `umiak cluster up --api-access mine` (this machine), private (with `umiak cluster "
+            "connect`) or CIDR,…; or work from a machine in the VPC",
         )
     if any(ipaddress.IPv4Network(cidr).prefixlen < 8 for cidr in spec.kubernetes.api_cidrs):
         yield Finding(

@@ -48,7 +48,7 @@ def check(context: Context) -> list[Finding]:
             Finding(
                 "warning",
                 "permissions",
-                f"not checked: these credentials may not do {error.action}, so what else they may do is not known",
+                f"not checked: these credentials are not allowed to do {error.action}, so it is not known what else they may do",
                 "allow iam:SimulatePrincipalPolicy (it is in policy-plan.json), or continue and see",
             )
         ]
@@ -56,7 +56,7 @@ def check(context: Context) -> list[Finding]:
         if error.code != "NoSuchEntity":
             raise
         return [Finding("warning", "permissions", f"not checked: IAM does not find {principal}", "continue and see")]
-    return found or [Finding("info", "permissions", f"{principal} may do everything that is needed")]
+    return found or [Finding("info", "permissions", f"{principal} is allowed to do everything that is needed")]
 
 
 def _of_document(context: Context, principal: str, name: str, statements: tuple[Statement, ...]) -> list[Finding]:
@@ -72,12 +72,12 @@ def _of_document(context: Context, principal: str, name: str, statements: tuple[
     perhaps = sorted(action for action, missing in denied.items() if missing)
     found = []
     if certain:
-        text = f"as IAM simulates it, {principal} may not do {_listed(certain)}"
+        text = f"as IAM simulates it, {principal} is not allowed to do {_listed(certain)}"
         # Who makes a cluster need not be who works with it.
         found.append(Finding("warning" if name == "use" else "error", "permissions", text, fix))
     if perhaps:
         keys = ", ".join(sorted(set().union(*(denied[action] for action in perhaps))))
-        text = f"{principal} may not do {_listed(perhaps)}, unless what the simulation does not know allows it ({keys})"
+        text = f"{principal} is not allowed to do {_listed(perhaps)}, unless what the simulation does not know allows it ({keys})"
         found.append(Finding("warning", "permissions", text, f"continue and see; if AWS refuses, {fix}"))
     return found
 

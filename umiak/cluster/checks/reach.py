@@ -14,7 +14,7 @@ def _by_plugin() -> list[Finding]:
     except InputError as error:
         text = f"`umiak cluster connect` needs {connect.PLUGIN}, which is not installed here"
         return [Finding("error", "api server", text, str(error))]
-    return [Finding("info", "api server", "it is reached with `umiak cluster connect`")]
+    return [Finding("info", "api server", "you reach it with `umiak cluster connect`")]
 
 
 def check(context: Context) -> list[Finding]:

@@ -37,7 +37,7 @@ class Progress:
         since = took(event.time - self.start)
         if event.of_stack:
             if "ROLLBACK_IN_PROGRESS" in event.status:
-                self.say(f"{since:>12}  something failed; AWS removes what it has made")
+                self.say(f"{since:>12}  something failed; AWS removes what it created")
             return
         if event.status not in _WORDS:
             return

@@ -61,7 +61,7 @@ def write(aws: Aws, spec: ClusterSpec, book: PriceBook, connect: Callable[[], Ap
         try:
             lines += list(gather()) or ["nothing"]
         except UmiakError as error:
-            lines.append(f"not to be had: {error}")
+            lines.append(f"not available: {error}")
     return masked("\n".join(lines) + "\n")
 
 

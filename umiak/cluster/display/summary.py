@@ -83,7 +83,7 @@ def _facts(spec: ClusterSpec) -> list[tuple[str, str]]:
 
 def _zones(spec: ClusterSpec) -> list[tuple[str, ...]]:
     private, public = subnets(spec.network.cidr, len(spec.zones))
-    use = ["all nodes"] + ["EKS wants a second zone"] * (len(spec.zones) - 1)
+    use = ["all nodes"] + ["EKS requires a second zone"] * (len(spec.zones) - 1)
     return list(zip(spec.zones, private, public, use, strict=True))
 
 

@@ -98,7 +98,7 @@ def _notes(report: Report) -> list[str]:
         f"Prices of {' and '.join(dates)}, AWS Price List (spot: EC2). A month is 730 hours; no taxes, discounts or free tiers."
     ]
     if report.trouble:
-        notes.append(f"Not everything could be asked: {report.trouble}")
+        notes.append(f"Some questions had no answer: {report.trouble}")
     return notes if dates else notes[1:] or ["No price is known."]
 
 

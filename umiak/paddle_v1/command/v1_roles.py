@@ -122,7 +122,7 @@ def _saved(out: Path, trainer: int) -> str:
         return "trainer 0 says which --start_pass continues"
     found = [name for name in names_in(out) if PASS.fullmatch(name) and exists(out / name / "done")]
     if not found:
-        return f"no pass is in {out}, so it begins anew"
+        return f"no pass is in {out}, so it starts from the beginning"
     last = int(max(found).removeprefix("pass-"))
     return f"the last pass in {out} is {last}: start all trainers again with --start_pass={last + 1}"
 

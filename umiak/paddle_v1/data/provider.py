@@ -65,7 +65,7 @@ class DataProvider:
         if said in (0, "f", "false", "off"):
             return False
         if said is not None:
-            log.warning("should_shuffle=%r is neither true nor false; the default is used", said)
+            log.warning("should_shuffle=%r is neither True nor False; the default is used", said)
         return self.is_train
 
     def kinds(self, where: str) -> dict[str, InputType]:

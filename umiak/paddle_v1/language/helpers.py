@@ -140,7 +140,7 @@ def lstmemory(
     layer = builder.layer(input)
     own, rest = divmod(layer.size, 4)
     if rest:
-        raise builder.error(f"its input must be four times its size, but {layer!r} is no multiple of 4")
+        raise builder.error(f"its input must be four times its size, but {layer!r} is not a multiple of 4")
     if size is not None and size != own:
         raise builder.error(f"size {size} does not fit: {layer!r} gives an lstmemory of size {own}")
     name = builder.name(name, "lstmemory")

@@ -60,7 +60,7 @@ class Step:
     def steps(self, value: Value) -> Tensor:
         """Where each sample's sequence begins; its last entry is the number of lines."""
         if not value.levels:
-            raise self.error(f"{self.uses[0][0]!r} is no sequence: declare it as one in the provider")
+            raise self.error(f"{self.uses[0][0]!r} is not a sequence: declare it as one in the provider")
         offsets = value.levels[0]
         for inner in value.levels[1:]:
             offsets = inner[offsets]
@@ -132,7 +132,7 @@ class Sum(Step):
             return data[:, at : at + term.projection.size]
         if kind in ("dotmul", "scaling") and isinstance(term.weight, Tensor):
             return data * term.weight.view(-1)
-        raise self.error(f"{kind} is no projection of {term.projection.input!r}")
+        raise self.error(f"{kind} is not a projection of {term.projection.input!r}")
 
 
 class Pool(Step):
@@ -295,7 +295,9 @@ class CosSim(Step):
         a, b = (self.dense(value, name) for value, (name, _) in zip(values, self.uses, strict=True))
         squares = (a * a).sum(1, keepdim=True) * (b * b).sum(1, keepdim=True)
         if bool((squares == 0).any()):
-            raise self.error("the cosine with a vector of zeros is undefined; give its layers a bias or another start")
+            raise self.error(
+                "the cosine with a vector of zeros is undefined; give its layers a bias or different initial values"
+            )
         return Value((a * b).sum(1, keepdim=True) * squares.rsqrt() * self.scale, levels)
 
 

@@ -127,10 +127,8 @@ def _data_fields(graph: Graph, parameter: str, fields: list[str]) -> tuple[str, 
     for name in fields:
         if graph.layers[name].kind != "data":
             raise InputError(
-                f"parameter {parameter!r} has sparse_update=True, but {name!r} is no data layer: leave it out there"
+                f"parameter {parameter!r} has sparse_update=True, but {name!r} is not a data layer: leave it out there"
             )
     if not fields:
-        raise InputError(
-            f"parameter {parameter!r} has sparse_update=True, but is no matrix of rows: leave it out there"
-        )
+        raise InputError(f"parameter {parameter!r} has sparse_update=True, but is not a matrix: leave it out there")
     return tuple(fields)

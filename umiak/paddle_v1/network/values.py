@@ -85,7 +85,7 @@ def _peel(field: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         levels.append(field.offsets)
         field = field.values
     if field.device.type != "cpu":
-        raise InputError("v1 configs are computed by the CPU: leave --use_gpu out")
+        raise InputError("v1 configs run on the CPU: leave --use_gpu out")
     return field, tuple(levels)
 
 

@@ -22,7 +22,7 @@ def main(environ: Mapping[str, str], config: Path = CONFIG, data: Path = DATA) -
         plan = split.plan(data, count)
         if (there := shards.read(out)) is not None and there.shards != count:
             print(
-                f"umiak: warning: {out} was cut into {there.shards} shards; it is cut again into {count}",
+                f"umiak: warning: {out} was split into {there.shards} shards; it is split again into {count}",
                 file=sys.stderr,
             )
         manifest = split.split(plan, out, overwrite=True)

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from umiak.errors import InputError
+from umiak.extras import needed
 from umiak.paddle_v1.python2.builtin_names import METHODS
 
 _SYNTAX = (
@@ -83,7 +84,8 @@ def compile_python2(data: bytes, filename: str) -> CodeType:
 @functools.cache
 def _tool() -> Any:
     """fissix, without the cache file it would write without a lock: trainers that start together would read half of it."""
-    from fissix.pgen2 import driver
+    with needed("paddle", "v1 configs and data providers need"):
+        from fissix.pgen2 import driver
 
     driver.load_grammar = functools.partial(driver.load_grammar, gp="", save=False, force=True)
     from fissix.refactor import RefactoringTool
