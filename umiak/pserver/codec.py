@@ -21,8 +21,7 @@ The service multiplies each gradient by its samples, adds up those of all traine
 It answers with a REPLY, whose head is the round, samples, flags and cost of all trainers, and how many seconds passed from this
 trainer's part to that of the last one, none here:
 
-    05 00 00 00 00 00 00 00   04 00 00 00 00 00 00 00   00 00 00 00 00 00 00 00   00 00 00 00 00 00 04 40
-    00 00 00 00 00 00 00 00
+    05 00 00 00 00 00 00 00  04 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 04 40  00 00 00 00 00 00 00 00
 
 Its body is the new w, and the row of key 9 that was asked for:
 
