@@ -16,7 +16,7 @@ from umiak.errors import InputError
 from umiak.spec.ignored import IGNORED
 from umiak.spec.settings import FLAGS, Flag, Settings
 
-__all__ = ["Own", "Settings", "build", "help_own", "help_text", "parse", "parse_own"]
+__all__ = ["Own", "Settings", "build", "help_own", "help_text", "parse", "parse_own", "written"]
 
 S = TypeVar("S")
 POSITIONAL = {
@@ -122,6 +122,21 @@ def build(verb: str, given: Mapping[str, Any]) -> Settings:
         typed = _value(f"--{written}", value, entry) if isinstance(value, str) else _typed(f"--{written}", value, entry)
         _take(verb, entry, typed, f"--{written}", values, warnings)
     return replace(Settings(), **{**DEFAULTS.get(verb, {}), **values}, warnings=tuple(warnings.values()))
+
+
+def written(settings: Settings) -> dict[str, str]:
+    """The flags that would give these settings, each as a user writes its value. Those at their default are left out."""
+    defaults = Settings()
+    changed = {name: getattr(settings, name) for name in FLAGS if getattr(settings, name) != getattr(defaults, name)}
+    return {name: _text(value) for name, value in changed.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{name}={each}" for name, each in value.items())
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _read(verb: str, argv: list[str], known: dict[str, _Known]) -> _Read:

@@ -11,7 +11,7 @@ from typing import TextIO
 import torch
 
 from umiak.messages.events import Alive, Event, Start
-from umiak.rundir import checkpoint, generations, snapshot
+from umiak.rundir import about, checkpoint, generations, snapshot
 from umiak.spec.load import Loaded, settled
 from umiak.spec.settings import Settings
 from umiak.system import keep_freed_memory
@@ -73,7 +73,7 @@ def opened(
         saver = Saver(task, session, model, report)
         blob = beginning.begin(task, session, saver)
         torch.manual_seed(mix(settings.seed, task.trainer))
-        curves, work = _curves(session, assignment), partial(session.work, task.trainer)
+        curves, work = _curves(task, session), partial(session.work, task.trainer)
         recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots, work)
         trainer = Trainer(task, model, session, recorder, saver, stop_requested)
         _restore(task, trainer, blob)
@@ -127,9 +127,11 @@ def _start_event(session: Session, assignment: Assignment) -> Start:
     )
 
 
-def _curves(session: Session, assignment: Assignment) -> Curves | None:
+def _curves(task: Task, session: Session) -> Curves | None:
     """Trainer 0 keeps them, without what lies past the checkpoint it begins with."""
-    if assignment.out is None or assignment.trainer != 0:
+    out = task.assignment.out
+    if out is None or task.trainer != 0:
         return None
-    generations.check(assignment.out, assignment.generation)
-    return Curves(assignment.out, session.round)
+    generations.check(out, task.assignment.generation)
+    about.write(out, task.settings, task.loaded, task.assignment.trainers)
+    return Curves(out, session.round)
