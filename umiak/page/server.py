@@ -28,7 +28,7 @@ from umiak.page.index import Index
 from umiak.page.rundirectory import RunDirectory
 
 STATIC = Path(__file__).parent / "static"
-FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css", "LICENSES.txt": "text/plain"}
 POLL_SECONDS = 0.5
 REST = 10
 """Looking takes at most a tenth of the time, however many runs there are."""
@@ -140,6 +140,7 @@ class Answers:
                 None if before is None else int(before),
                 query.get("search", "")[:200],
                 level if level in logfile.LEVELS else "",
+                _float(query.get("time")),
             )
 
         try:
@@ -186,7 +187,7 @@ class Answers:
                 update, last = await run_in_threadpool(self._update, run, request, shown, last)
                 if update:
                     yield update
-            yield ": still here\n\n"
+            yield _event("beat", {})
             await asyncio.sleep(max(POLL_SECONDS, self._pause))
 
     def _update(self, run: RunDirectory, request: Request, shown: dict[str, float], last: str) -> tuple[str, str]:

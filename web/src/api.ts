@@ -181,7 +181,7 @@ export interface Comparison {
 }
 
 /** GET api/stream[?id=ID&axis=round&name=A&name=B] — server-sent events, at most one of each kind a few times a second.
- * "hello" at the beginning; "runs": Run[] that changed; "gone": ids; "run": that run's Detail has changed: StreamUpdate, with only the
+ * "hello" at the beginning; "beat" every now and then, so that silence can be told from rest; "runs": Run[] that changed; "gone": ids; "run": that run's Detail has changed: StreamUpdate, with only the
  * new points of the series that were asked for, as recorded. */
 export interface StreamUpdate {
   detail: Detail;
