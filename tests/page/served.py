@@ -1,0 +1,39 @@
+"""The real `umiak page` process."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.processes import kill_tree
+
+
+class Served:
+    def __init__(self, *words: str | Path) -> None:
+        command = [sys.executable, "-m", "umiak.cli.main", "page", "--no-browser", *map(str, words)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.address = next((line.strip() for line in self.process.stdout if line.startswith("http")), "")
+        assert self.address, f"umiak page ended with {self.process.wait()} and printed no address"
+
+    @property
+    def origin(self) -> str:
+        return self.address.partition("/?")[0]
+
+    def end(self) -> None:
+        kill_tree(self.process.pid)
+        self.process.wait(20)
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def served(*words: str | Path) -> Iterator[Served]:
+    page = Served(*words)
+    try:
+        yield page
+    finally:
+        page.end()
