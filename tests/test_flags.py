@@ -170,7 +170,7 @@ def test_test_and_predict_take_a_snapshot_or_a_config() -> None:
         ("train", ["a.py", "b.py"], "takes one CONFIG, and was given 'b.py' after it"),
         ("train", ["a.py", "--config=b.py"], "'a.py' and --config say the same thing"),
         ("pserver", ["a.py"], "takes flags only"),
-        ("pserver", ["--workers=3"], "--workers is a flag of umiak train, not of umiak pserver"),
+        ("pserver", ["--workers=3"], "--workers is a flag of umiak train and umiak predict, not of umiak pserver"),
     ],
 )
 def test_bad_flags_name_the_flag_and_what_to_write(verb: str, argv: list[str], message: str) -> None:

@@ -14,7 +14,7 @@ from umiak.errors import InputError, RetryError, UmiakError
 VERBS = {
     "train": "train a model: workers on this machine, or --local in one process",
     "test": "measure a snapshot on the test data",
-    "predict": "write a snapshot's outputs for the test data",
+    "predict": "write a snapshot's outputs for the test data, or for any files",
     "export": "write a snapshot as safetensors",
     "show": "describe and draw a config's model, and what each service would hold",
     "page": "show runs in a browser, live",

@@ -28,6 +28,7 @@ POSITIONAL = {
 DEFAULTS: dict[str, dict[str, Any]] = {
     "pserver": {"transport": "tcp", "save_dir": Path()},
     "trainer": {"transport": "tcp"},
+    "predict": {"workers": 1},
     # v1's own. How many trainers there are, its servers were told and its trainers not always: 0 asks the servers.
     "paddle train": {
         "transport": "tcp",

@@ -50,6 +50,9 @@ class Settings:
     save_only_one: bool = False
     checkpoint_minutes: float = 10.0
     max_restarts: int = 10
+    log_to: tuple[str, ...] = ()
+    page: bool = False
+    keep_page: bool = False
 
     transport: str = "unix"
     tls: Path | None = None
@@ -73,6 +76,8 @@ class Settings:
     model_dir: Path | None = None
     model_file: Path | None = None
     output: Path | None = None
+    data: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
     warnings: tuple[str, ...] = ()
 
@@ -109,7 +114,11 @@ FLAGS = {
         choices=PADDLE_VERSIONS,
     ),
     "job": Flag("what to do", TRAINERS, choices=("train", "test", "time", "checkgrad"), v1=True),
-    "workers": Flag("number of workers: a trainer and a parameter server each", TRAIN, minimum=1),
+    "workers": Flag(
+        "workers: a trainer and a parameter server each, or processes that predict",
+        (*TRAIN, "predict"),
+        minimum=1,
+    ),
     "servers": Flag(
         "number of parameter servers, separate from the trainers (default: one per worker)", TRAIN, minimum=1
     ),
@@ -149,6 +158,9 @@ FLAGS = {
     "save_only_one": Flag("keep only the newest snapshot, and with --patience the best one", RUNS, v1=True),
     "checkpoint_minutes": Flag("write a checkpoint every N minutes, besides one per pass", RUNS, minimum=0),
     "max_restarts": Flag("how often a job may restart before it gives up", TRAIN, minimum=0),
+    "log_to": Flag("also log to MLflow or Weights & Biases: mlflow:URI,wandb:PROJECT", TRAIN),
+    "page": Flag("show the run on a page for your browser, and print its address (see umiak page)", TRAIN),
+    "keep_page": Flag("the same, and keep the page after training, until Ctrl-C", TRAIN),
     "transport": Flag("how processes on one machine communicate", RUNS, choices=("unix", "tcp")),
     "tls": Flag("directory of certificates: mutual TLS (see umiak certs)", RUNS + PADDLE_ROLES),
     "insecure": Flag("allow connections that leave this machine without TLS", RUNS + PADDLE_ROLES),
@@ -170,4 +182,6 @@ FLAGS = {
     "model_dir": Flag("the snapshot to merge", PADDLE_MERGE, v1=True),
     "model_file": Flag("the merged file to write", PADDLE_MERGE, v1=True),
     "output": Flag("the file to write", ("predict",)),
+    "data": Flag("files to predict for, or a pattern, here or in s3://; writes Parquet", ("predict",)),
+    "keep": Flag("with --data: columns to carry along, separated by commas", ("predict",)),
 }

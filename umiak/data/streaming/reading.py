@@ -94,11 +94,11 @@ class Reader:
         self._last: tuple[int, Rows] | None = None
         if index.schema:
             self._schema = _with_types(index, self._types)
-            self._check_columns(self._columns or (), "columns=")
+            self.check_columns(self._columns or (), "columns=")
         if part is not None and part.key is not None:
             if not index.schema:
                 raise InputError(f"lines of text have no column {part.key!r} to divide training from test rows by")
-            self._check_columns([part.key], "key=")
+            self.check_columns([part.key], "key=")
         self.chosen = Chosen(index, part, self._column_of)
 
     def read(self, pieces: Sequence[Piece]) -> list[Rows]:
@@ -188,7 +188,7 @@ class Reader:
             )
         return columns
 
-    def _check_columns(self, names: Sequence[str], who: str) -> None:
+    def check_columns(self, names: Sequence[str], who: str) -> None:
         known = [*self._schema.names, *self.index.files[0].partitions]
         for name in names:
             if name not in known:
