@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from umiak.cli.page import _listen
 from umiak.errors import InputError
 from umiak.page import server
 from umiak.page.index import Index
+from umiak.page.serving import listen
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,11 +55,11 @@ class Page:
 
     def __init__(self, root: Path, static: Path) -> None:
         self.index = Index([root])
-        self.listener = _listen("127.0.0.1", 0)
+        self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
         self.host = f"127.0.0.1:{self.port}"
         self.app = server.application(self.index, static, [self.host], "http", self.port, "the-token")
-        self.server = server.serve(self.app, self.listener)
+        self.server = server.serve(self.app)
         self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listener]))
         self.thread.start()
         self.cookie = ""
@@ -253,7 +253,7 @@ def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_one_line_and_without_one_two_pages_run() -> None:
-    with _listen("127.0.0.1", None), _listen("127.0.0.1", None) as second:
+    with listen("127.0.0.1", None), listen("127.0.0.1", None) as second:
         port = second.getsockname()[1]
         with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
-            _listen("127.0.0.1", port)
+            listen("127.0.0.1", port)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import secrets
-import socket
 import sys
 import webbrowser
 from pathlib import Path
@@ -39,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from umiak.page import server
+    from umiak.page import serving
     from umiak.page.index import Index
 
     _check_host(options)
@@ -47,17 +45,11 @@ def _serve(options: argparse.Namespace) -> int:
         if not path.is_file():
             raise InputError(f"--tls: {path} is no file; name a certificate and its key in PEM form")
     index = Index(options.directories or [Path()])
-    server.check_static(server.STATIC)
-    listener = _listen(options.host, options.port)
-    port = listener.getsockname()[1]
-    token, scheme = secrets.token_urlsafe(24), "https" if options.tls else "http"
-    names = ["127.0.0.1", "localhost"] if options.host == "127.0.0.1" else [_bracketed(options.host)]
-    app = server.application(index, server.STATIC, [f"{name}:{port}" for name in names], scheme, port, token)
-    address = f"{scheme}://{names[0]}:{port}/?token={token}"
-    print(address, flush=True)
+    page = serving.prepare(index, options.host, options.port, tuple(options.tls) if options.tls else None)
+    print(page.address, flush=True)
     if not options.no_browser:
-        webbrowser.open(address)
-    server.serve(app, listener, tuple(options.tls) if options.tls else None).run(sockets=[listener])
+        webbrowser.open(page.address)
+    page.run()
     return 0
 
 
@@ -76,23 +68,3 @@ def _check_host(options: argparse.Namespace) -> None:
         "umiak: warning: --insecure: whoever can see this network's traffic can read configs, metrics and logs of all runs",
         file=sys.stderr,
     )
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _listen(host: str, port: int | None) -> socket.socket:
-    """The wanted port; without one, the usual one or any that is free: two pages may run at once."""
-    for each in [PORT, 0] if port is None else [port]:
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, each))
-        except (OSError, OverflowError) as error:
-            listener.close()
-            reason = getattr(error, "strerror", None) or str(error)
-            continue
-        listener.listen(64)
-        return listener
-    raise InputError(f"cannot listen on {_bracketed(host)}:{port}: {reason}; choose another --port")

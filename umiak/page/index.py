@@ -20,13 +20,15 @@ DEEPEST = 12
 class Index:
     """Only one thread at a time looks; nobody looks while nobody asks."""
 
-    def __init__(self, named: Sequence[Path]) -> None:
-        for path in named:
+    def __init__(self, named: Sequence[Path], expected: bool = False) -> None:
+        """`expected`: the one directory that is named is a run, even if it is not there yet."""
+        for path in [] if expected else named:
             if not path.is_dir():
                 raise InputError(f"{path} is no directory: name one that holds runs")
             if not os.access(path, os.R_OK | os.X_OK):
                 raise InputError(f"{path} cannot be read: change its permissions, or name another directory")
         self.roots = [path.resolve() for path in named]
+        self.expected_id = RunDirectory(self.roots[0], self.roots[0], self.roots).id if expected else None
         self.problems: list[str] = []
         self.lock = threading.Lock()
         self._found: dict[str, RunDirectory] = {}
@@ -50,6 +52,9 @@ class Index:
         return self._found.get(name)
 
     def _below(self, root: Path) -> Iterator[RunDirectory]:
+        if self.expected_id:
+            yield RunDirectory(root, root, self.roots)
+            return
         waiting = [(root, 0)]
         while waiting:
             path, depth = waiting.pop()

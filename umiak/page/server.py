@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -85,7 +84,7 @@ class Answers:
 
     def _run(self, name: str) -> RunDirectory:
         found = self.index.find(name)
-        if found is None or not found.path.is_dir():
+        if found is None or not (found.path.is_dir() or self.index.expected_id):
             raise HTTPException(404, "this run is not there any more")
         return found
 
@@ -234,8 +233,8 @@ def application(index: Index, static: Path, hosts: list[str], scheme: str, port:
     return Gate(app, hosts, scheme, port, token)
 
 
-def serve(app: Gate, listener: socket.socket, tls: tuple[Path, Path] | None = None) -> uvicorn.Server:
-    """A server that is ready to `run(sockets=[listener])`."""
+def serve(app: Gate, tls: tuple[Path, Path] | None = None) -> uvicorn.Server:
+    """A server that is ready to `run` with the sockets it listens on."""
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app, log_level="error", access_log=False, server_header=False, lifespan="off", ws="none",
