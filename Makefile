@@ -59,11 +59,7 @@ web/node_modules/ready: $(READY) web/package-lock.json web/.npmrc
 	$(NPM) ci --ignore-scripts --no-progress
 	touch $@
 
-check-test-page: web check-web ## the page in a real browser: installs Chromium, as root, if it is missing
-	$(BIN)/python -m tests.page install
-	$(BIN)/pytest -n 1 tests/page
-
-web: web/node_modules/ready ## format, lint and types of web/
+check-web: web/node_modules/ready ## format, lint and types of web/
 	$(NPM) run --silent check
 
 bench: setup ## measure speed against other systems
@@ -81,11 +77,7 @@ format: setup ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-format-test-page: web check-web ## the page in a real browser: installs Chromium, as root, if it is missing
-	$(BIN)/python -m tests.page install
-	$(BIN)/pytest -n 1 tests/page
-
-web: web/node_modules/ready ## the same for web/
+format-web: web/node_modules/ready ## the same for web/
 	$(NPM) run --silent format
 
 hooks: setup ## check every commit before it is made (pre-commit)
