@@ -20,8 +20,8 @@ from umiak.spec.flags import parse
 PROGRAM = """
 import sys
 from pathlib import Path
-from umiak.page import __main__ as page, server
-server.STATIC = Path({static!r})
+from umiak.page import __main__ as page, built
+built.STATIC = Path({static!r})
 {more}
 sys.exit(page.main(Path(sys.argv[-1])))
 """

@@ -17,6 +17,10 @@ PORT = 6116
 
 def run(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
+    if options.export:
+        return _export(options)
+    if options.with_logs or options.overwrite:
+        raise InputError("--with-logs and --overwrite belong to --export FILE.html: add it, or leave them out")
     with needed("page", "umiak page needs"):
         return _serve(options)
 
@@ -32,8 +36,24 @@ def _parser() -> argparse.ArgumentParser:
         "--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve over HTTPS with these PEM files"
     )
     parser.add_argument("--insecure", action="store_true", help="allow --host beyond this machine without TLS")
+    parser.add_argument(
+        "--export", type=Path, metavar="FILE.html", help="write all runs and the page into one file, and serve nothing"
+    )
+    parser.add_argument("--with-logs", action="store_true", help="put the last lines of all logs into that file too")
+    parser.add_argument("--overwrite", action="store_true", help="replace that file if it exists")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     return parser
+
+
+def _export(options: argparse.Namespace) -> int:
+    from umiak.page import export
+    from umiak.page.index import Index
+
+    index = Index(options.directories or [Path()])
+    size = export.export(index, options.export, options.with_logs, options.overwrite)
+    count = len(index.runs)
+    print(f"{options.export}: {count:,} run{'s' if count > 1 else ''}, {size / 1e6:.1f} MB; open it in any browser")
+    return 0
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -48,6 +48,9 @@ class Index:
                 self.runs[each] = found.run(locked)
             return [run for each, run in self.runs.items() if before.get(each) != run], gone
 
+    def all(self) -> list[RunDirectory]:
+        return list(self._found.values())
+
     def find(self, name: str) -> RunDirectory | None:
         return self._found.get(name)
 

@@ -19,8 +19,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from umiak import __version__, system
-from umiak.errors import InputError
-from umiak.page import logfile
+from umiak.page import built, logfile
 from umiak.page.answers import Axis, Comparison, Runs, Series
 from umiak.page.gate import Gate
 from umiak.page.index import Index
@@ -33,11 +32,6 @@ REST = 10
 """Looking takes at most a tenth of the time, however many runs there are."""
 WIDEST = 10_000
 CURVES = 200
-
-
-def check_static(static: Path) -> None:
-    if not (static / "index.html").is_file():
-        raise InputError("the page is not built: run `make web`, which needs no root, in the source tree")
 
 
 class Answers:
@@ -58,9 +52,9 @@ class Answers:
 
     async def file(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        if name not in FILES or not (self.static / name).is_file():
+        if name not in built.FILES or not (self.static / name).is_file():
             raise HTTPException(404)
-        return FileResponse(self.static / name, media_type=FILES[name])
+        return FileResponse(self.static / name, media_type=built.FILES[name])
 
     def look(self) -> None:
         """Read what is new, unless somebody has just done so."""

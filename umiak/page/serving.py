@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 
 from umiak.errors import InputError
-from umiak.page import server
+from umiak.page import built, server
 from umiak.page.index import Index
 
 PORT = 6116
@@ -33,12 +33,12 @@ def prepare(
     index: Index, host: str = LOOPBACK, port: int | None = None, tls: tuple[Path, Path] | None = None, place: str = ""
 ) -> Serving:
     """`place` is what the address shows first: a route of web/src/route.ts."""
-    server.check_static(server.STATIC)
+    built.check(built.STATIC)
     listener = listen(host, port)
     taken = listener.getsockname()[1]
     token, scheme = secrets.token_urlsafe(24), "https" if tls else "http"
     names = [LOOPBACK, "localhost"] if host == LOOPBACK else [bracketed(host)]
-    app = server.application(index, server.STATIC, [f"{name}:{taken}" for name in names], scheme, taken, token)
+    app = server.application(index, built.STATIC, [f"{name}:{taken}" for name in names], scheme, taken, token)
     return Serving(f"{scheme}://{names[0]}:{taken}/?token={token}{place}", listener, server.serve(app, tls))
 
 
