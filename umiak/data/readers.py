@@ -18,6 +18,7 @@ import numpy as np
 from umiak.data import parquet
 from umiak.data.columns import Columns
 from umiak.data.formats import kind, records
+from umiak.data.shared import Numbered
 from umiak.data.sources import Kept, Pooled, Samples, stream
 from umiak.data.usercode import call
 from umiak.errors import InputError
@@ -59,7 +60,7 @@ def _samples(paths: Sequence[str], parse: Parse, header: bool, shard: Shard) -> 
                 where = f"{path}:{line}"
                 sample = call(parse, record, where)
                 if sample is not None or parse is _itself:
-                    yield where, sample
+                    yield number, where, sample
             number += 1
     if not number:
         raise InputError(f"no records in {', '.join(paths)}: the files are empty")
@@ -84,7 +85,7 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
         yield from matches
 
 
-def _parquet_columns(paths: Sequence[str], shard: Shard) -> Columns | None:
+def _parquet_columns(paths: Sequence[str], shard: Shard) -> Numbered:
     """The columns of all files, without a detour through Python objects."""
     parts: list[Columns] = []
     number = 0
@@ -98,4 +99,5 @@ def _parquet_columns(paths: Sequence[str], shard: Shard) -> Columns | None:
             raise InputError(f"{path} has different columns from the files before it: {', '.join(parts[-1].names)}")
     if not number:
         raise InputError(f"no rows in {', '.join(paths)}: the files are empty")
-    return Columns.concat(parts) if parts else None
+    numbers = np.arange(shard.index, number, shard.count)
+    return Numbered(Columns.concat(parts) if parts else None, numbers)

@@ -6,6 +6,8 @@ batches, provided the function itself yields the same samples each time.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -15,29 +17,50 @@ import numpy as np
 
 from umiak.data.columns import Columns, check_size, count, gather, stack
 from umiak.data.samples import Schema
+from umiak.data.shared import Numbered, Store
 from umiak.data.usercode import named, parameters, run
 from umiak.errors import InputError
 from umiak.spec.config import Shard
 
-Samples = Iterator[tuple[str, Mapping[str, Any]]]
-"""Pairs of where a sample comes from and the sample."""
+Samples = Iterator[tuple[int, str, Mapping[str, Any]]]
+"""A sample's number, which decides whose it is, where it comes from, and the sample."""
+log = logging.getLogger("umiak.data")
 
 
 class Kept:
-    """Loads its shard once and keeps it, so that every pass after the first costs no parsing."""
+    """Loads its shard once and keeps it, so that every pass after the first costs no parsing.
 
-    def __init__(self, load: Callable[[Shard], Columns | None]) -> None:
-        self._load = load
-        self._kept: tuple[Shard, Columns | None] | None = None
+    The trainers of one machine hold all samples together, if it is told where (umiak.data.shared).
+    """
+
+    def __init__(self, load: Callable[[Shard], Numbered], can_share: bool = True) -> None:
+        """`load` gives the samples of a shard. With `can_share`, sample number i of all is in shard i % count."""
+        self._load, self._can_share = load, can_share
+        self._store: Store | None = None
+        self._whole: Numbered | None = None
+        self._kept: tuple[Shard, Columns | None, np.ndarray] | None = None
+
+    def share(self, store: Store | None) -> None:
+        """Keep all samples there, once for all trainers that are forked from this process; None: no longer."""
+        self._store = store if self._can_share else None
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
         if self._kept is None or self._kept[0] != shard:
-            self._kept = (shard, self._load(shard))
-        columns = self._kept[1]
+            self._kept = (shard, *self._loaded(shard))
+        _, columns, mine = self._kept
         if columns is None:
             return iter(())
-        order = np.arange(len(columns)) if seed is None else _random(seed, shard).permutation(len(columns))
+        order = mine if seed is None else mine[_random(seed, shard).permutation(len(mine))]
         return columns.cut(order, size, start)
+
+    def _loaded(self, shard: Shard) -> tuple[Columns | None, np.ndarray]:
+        """A table, and which of its samples are the shard's."""
+        if self._store is not None and self._whole is None:
+            self._whole = self._store.get(partial(self._load, Shard()))
+        if self._whole is not None:
+            return self._whole.columns, np.flatnonzero(self._whole.numbers % shard.count == shard.index)
+        loaded = self._load(shard)
+        return loaded.columns, np.arange(len(loaded.numbers))
 
 
 class Pooled:
@@ -56,8 +79,10 @@ class Pooled:
         random = None if seed is None else _random(seed, shard)
         schema = Schema()
         pools = self._pools(shard, size, schema, random)
+        begun = time.monotonic()
         for number, samples in enumerate(pools):
             if number >= start:
+                _told_replay(number, start, begun)
                 batch = stack(samples, schema)
                 yield batch.take(np.arange(len(batch)))
 
@@ -66,7 +91,7 @@ class Pooled:
     ) -> Iterator[list[Mapping[str, Any]]]:
         pool = max(self._pool, size)
         waiting: list[Mapping[str, Any]] = []
-        for where, sample in self._samples(shard):
+        for _, where, sample in self._samples(shard):
             schema.check(sample, where)
             waiting.append(sample)
             if len(waiting) == pool:
@@ -87,8 +112,10 @@ class Batches:
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
         step = shard if self._takes == 0 else Shard()
+        begun = time.monotonic()
         for number, batch in enumerate(run(self._fn, *(shard, seed)[: self._takes])):
             if number % step.count == step.index and number // step.count >= start:
+                _told_replay(number // step.count, start, begun)
                 yield _checked(batch, f"batch {number} of {named(self._fn)}")
 
 
@@ -100,7 +127,7 @@ def provider(fn: Callable[..., Iterable[Mapping[str, Any]]], pool: int | None = 
     pass and shuffled `pool` samples at a time.
     """
     samples = partial(_provided, fn, parameters(fn, ("shard",)))
-    return stream(samples, pool)
+    return stream(samples, pool, can_share=parameters(fn, ("shard",)) == 0)
 
 
 def batch_provider(fn: Callable[..., Iterable[Mapping[str, Any]]]) -> Batches:
@@ -112,15 +139,31 @@ def batch_provider(fn: Callable[..., Iterable[Mapping[str, Any]]]) -> Batches:
     return Batches(fn)
 
 
-def stream(samples: Callable[[Shard], Samples], pool: int | None) -> Kept | Pooled:
+def stream(samples: Callable[[Shard], Samples], pool: int | None, can_share: bool = True) -> Kept | Pooled:
     """A source of the samples of a shard, kept whole in memory or read through a pool."""
-    return Kept(partial(_keep, samples)) if pool is None else Pooled(samples, pool)
+    return Kept(partial(_keep, samples), can_share) if pool is None else Pooled(samples, pool)
 
 
-def _keep(samples: Callable[[Shard], Samples], shard: Shard) -> Columns | None:
-    taken = samples(shard)
+def _keep(samples: Callable[[Shard], Samples], shard: Shard) -> Numbered:
+    numbers: list[int] = []
+
+    def noted() -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for number, where, sample in samples(shard):
+            numbers.append(number)
+            yield where, sample
+
+    taken = noted()
     first = next(taken, None)
-    return None if first is None else gather(chain([first], taken))
+    columns = None if first is None else gather(chain([first], taken))
+    return Numbered(columns, np.array(numbers, np.int64))
+
+
+def _told_replay(number: int, start: int, begun: float) -> None:
+    """Say how long it took to get to where a pass is taken up: a generator can only be run from its beginning."""
+    if number == start > 0:
+        log.info(
+            "replayed %d batches of a generator in %.1f s, to continue after them", start, time.monotonic() - begun
+        )
 
 
 def _provided(fn: Callable[..., Iterable[Mapping[str, Any]]], takes: int, shard: Shard) -> Samples:
@@ -129,7 +172,7 @@ def _provided(fn: Callable[..., Iterable[Mapping[str, Any]]], takes: int, shard:
     number = -1
     for number, sample in enumerate(run(fn, *(shard,)[:takes])):
         if number % step.count == step.index:
-            yield f"sample {number} of {name}", sample
+            yield number, f"sample {number} of {name}", sample
     if number < 0 and takes == 0:
         raise InputError(f"{name} yields no samples")
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from umiak import extras, logs
+from umiak.data.shared import shared
 from umiak.errors import InputError, UmiakError
 from umiak.files import exists, read_bytes, write_json
 from umiak.launch.plan import JOB, plan_workers
@@ -26,6 +27,8 @@ from umiak.messages.events import Event, Failed, Notice, Snapshot, Work
 from umiak.rundir import layout
 from umiak.rundir.eventlog import EventLog
 from umiak.rundir.lock import locked
+from umiak.sinks.feed import logging_to
+from umiak.sinks.target import targets
 from umiak.spec.load import Loaded, load, settled
 from umiak.spec.settings import Settings
 from umiak.system import need_linux
@@ -61,6 +64,7 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
     check_start(loaded.config.shapes, settings)
     for text in loaded.warnings:
         on_event(Notice(f"warning: {text}"))
+    sinks = targets(settings.log_to)
     if not_written := extras.not_written():
         on_event(Notice(not_written))
     prepare.decide(settings)
@@ -69,7 +73,8 @@ def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -
         preparation = prepare.decide(settings)
         directory = LocalDirectory(out)
         prepare.carry_out(preparation, lambda text: on_event(Notice(text)))
-        return _train(settings, directory, on_event, loaded, begun)
+        with logging_to(sinks, out, on_event) as watch:
+            return _train(settings, directory, watch, loaded, begun)
 
 
 def _loaded(settings: Settings) -> Loaded:
@@ -137,7 +142,7 @@ def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_eve
 
 def _together(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
     warm_up()
-    with socket_directory() as rundir:
+    with socket_directory() as rundir, shared(loaded.config.train, loaded.config.test):
         plans = plan_workers(settings, rundir, secrets.token_hex(16))
         trainers = [plan.trainer is not None for plan in plans]
         rules = Rules(settings.max_restarts)
