@@ -63,9 +63,9 @@ export function percent(share: number): string {
 
 export function duration(seconds: number | null | undefined): string {
   if (seconds == null) return NONE;
-  if (seconds < 0) return duration(0);
-  if (seconds < 1e-3 && seconds > 0) return `${Math.round(seconds * 1e6)} µs`;
-  if (seconds < 1 && seconds > 0) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+  if (seconds <= 0) return "0 s";
+  if (seconds < 1e-3) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);

@@ -71,9 +71,19 @@ function Live() {
   );
 }
 
+const SILENCE = 45; // seconds; a server with very many runs rests between two looks
+
 /** Shown when what is on the screen may be old. */
 export function Stale() {
-  if (link.value !== "lost" || now.value - heard.value < 3) return null;
+  const silent = link.value === "live" && now.value - heard.value > SILENCE;
+  if (link.value === "refused")
+    return (
+      <Note tone="warn">
+        The server was started again and does not know this browser. Open the address that <code>umiak page</code>{" "}
+        printed.
+      </Note>
+    );
+  if (!silent && (link.value !== "lost" || now.value - heard.value < 3)) return null;
   return (
     <Note tone="warn">
       The server of this page does not answer. You see what it knew {ago(heard.value, now.value)}. Is{" "}

@@ -1,7 +1,7 @@
 /** The server's events. One connection, for the list and the shown run; it is opened anew when another run or other curves are shown. */
 import { batch } from "@preact/signals";
 import type { Axis, Run, StreamUpdate } from "./api";
-import { exported } from "./source";
+import { exported, fetchRuns, Refused } from "./source";
 import { arrived, detail, dropRuns, heard, link, loadDetail, loadRuns, mergeRuns } from "./state";
 
 interface Wanted {
@@ -12,6 +12,7 @@ interface Wanted {
 
 let wanted: Wanted = { id: null, axis: "round", names: [] };
 let source: EventSource | null = null;
+const RETRY = 2000;
 let pending = 0;
 let retry = 0;
 
@@ -54,13 +55,24 @@ function open(): void {
       arrived.value = update.series;
     }),
   );
+  on<object>(mine, "beat", () => {});
   mine.addEventListener("error", () => {
     if (source !== mine) return;
-    link.value = "lost";
+    if (link.value !== "refused") link.value = "lost";
     if (mine.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     clearTimeout(retry);
-    retry = setTimeout(open, 2000);
+    retry = setTimeout(open, RETRY);
+    void askWhy();
   });
+}
+
+/** An event source does not say why it was refused; an ordinary question does. */
+async function askWhy(): Promise<void> {
+  const refused = await fetchRuns().then(
+    () => false,
+    (error: Error) => error instanceof Refused,
+  );
+  if (link.value !== "live") link.value = refused ? "refused" : "lost";
 }
 
 function on<T>(from: EventSource, kind: string, act: (value: T) => void): void {
@@ -72,7 +84,7 @@ function on<T>(from: EventSource, kind: string, act: (value: T) => void): void {
 
 function greeted(): void {
   heard.value = Date.now() / 1000;
-  const missed = link.value === "lost";
+  const missed = link.value === "lost" || link.value === "refused";
   link.value = "live";
   if (!missed) return;
   void loadRuns();

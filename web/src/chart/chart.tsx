@@ -1,4 +1,5 @@
 /** A chart of lines (uPlot), with its title, legend, values under the pointer, zoom and keyboard. It knows nothing of runs. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { measure } from "../format";
@@ -10,7 +11,7 @@ import { type Look, options } from "./options";
 
 export interface ChartProps {
   title: string;
-  note?: string;
+  aside?: ComponentChildren;
   lines: Line[];
   x: { label: string; format: (value: number) => string; increments?: number[] };
   y?: (value: number) => string;
@@ -125,7 +126,7 @@ export function Chart(props: ChartProps) {
     <figure class="card chart">
       <figcaption class="chart-head">
         <h3>{props.title}</h3>
-        {props.note && <span class="quiet">{props.note}</span>}
+        {props.aside}
         {range && (
           <button type="button" class="small" onClick={() => props.onZoom(null)}>
             Reset zoom

@@ -15,7 +15,7 @@ export function Legend({ lines, hover, x, y }: LegendProps) {
       {lines.map((line, i) => {
         const value = hover ? hover.values[i] : last(line.y);
         return (
-          <span class="legend-item" key={line.label}>
+          <span class="legend-item" key={i}>
             <Swatch colour={line.colour} dash={line.dash ?? 0} />
             <span class="legend-name" title={line.label}>
               {line.label}

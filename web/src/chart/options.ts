@@ -112,8 +112,10 @@ function yRange(props: ChartProps, look: Look, min: number | null, max: number |
   if (props.baseline) {
     low = Math.min(low, props.baseline.value);
     high = Math.max(high, props.baseline.value);
+    low -= (high - low) * 0.06; // for its name, which stands below the line
   }
   if (look.stacked || look.fromZero) low = Math.min(0, low);
+  if (low === 0 && high === 0) return [0, 1];
   const margin = (high - low || Math.abs(high) || 1) * 0.06;
   return [low === 0 ? 0 : low - margin, high + margin];
 }
@@ -160,12 +162,12 @@ function drawBaseline(u: uPlot, props: ChartProps): void {
   ctx.stroke();
   ctx.font = `${11 * ratio}px Inter, system-ui, sans-serif`;
   ctx.textAlign = "right";
-  const above = y - top > 18 * ratio;
-  ctx.textBaseline = above ? "bottom" : "top";
+  const below = top + height - y > 18 * ratio;
+  ctx.textBaseline = below ? "top" : "bottom";
   ctx.fillText(
     `${props.baseline.label} ${measure(props.baseline.value)}`,
     left + width - 4 * ratio,
-    y + (above ? -3 : 3) * ratio,
+    y + (below ? 4 : -3) * ratio,
   );
   ctx.restore();
 }

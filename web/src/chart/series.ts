@@ -89,6 +89,6 @@ function grown(before: Kept, fresh: Series[]): Kept {
 }
 
 /** Roughly the pixels a chart is wide; the server sends up to four points for each. */
-function chartWidth(): number {
-  return Math.min(innerWidth, 900) / 2;
+export function chartWidth(): number {
+  return innerWidth > 1040 ? Math.min(innerWidth, 1480) / 2 : innerWidth;
 }

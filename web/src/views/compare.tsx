@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Comparison, Detail, Run, Series } from "../api";
 import { Chart } from "../chart/chart";
 import { Swatch } from "../chart/legend";
+import { chartWidth } from "../chart/series";
 import { count, duration, measure, speed } from "../format";
 import { Card, Check, Empty, Loading, Note } from "../parts/bits";
 import { StateBadge } from "../parts/state";
@@ -101,7 +102,7 @@ function Overlay({ details }: { details: Detail[] }) {
   useEffect(() => setRange(null), [axis.value]);
   return (
     <section aria-label="Curves" class="stack">
-      <CurveTools />
+      <CurveTools hint="Drag to zoom, double-click to reset" />
       <div class="charts">
         {names.map((name) => (
           <Chart
@@ -149,7 +150,7 @@ function useSeveral(details: Detail[], names: string[], range: Range | null): Ma
   }, [growing]);
   useEffect(() => {
     const stop = new AbortController();
-    const width = Math.min(innerWidth, 900) / 2;
+    const width = chartWidth();
     const ask = async ({ run, series }: Detail): Promise<[string, Series[]]> => {
       const there = names.filter((name) => series.some((each) => each.name === name));
       const wanted = movedRange(range, origin(axis.value, run.started));

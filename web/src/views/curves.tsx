@@ -33,7 +33,7 @@ export function CurvesView({ detail }: { detail: Detail }) {
   };
   return (
     <section aria-label="Curves">
-      <CurveTools />
+      <CurveTools hint="Drag to zoom, double-click to reset, click to open the log there" />
       {curves.problem && <Note tone="warn">The curves cannot be read: {curves.problem}</Note>}
       {curves.loading && !names.some((name) => curves.get(name)) ? (
         <Loading what="curves" />
@@ -65,7 +65,7 @@ export function CurvesView({ detail }: { detail: Detail }) {
   );
 }
 
-export function CurveTools() {
+export function CurveTools({ hint }: { hint: string }) {
   return (
     <div class="toolbar">
       <Segmented
@@ -97,7 +97,7 @@ export function CurveTools() {
         />
         <output>{smoothing.value.toFixed(2)}</output>
       </label>
-      <span class="hint quiet">Drag to zoom, double-click to reset, click to open the log there</span>
+      <span class="hint quiet">{hint}</span>
     </div>
   );
 }

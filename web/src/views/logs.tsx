@@ -1,19 +1,17 @@
 /** Logs of workers and servers: follow, search, filter by level, or open at a time. Lines are text, never markup. */
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Detail, Log, LogLines } from "../api";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Detail, Log } from "../api";
 import { bytes, clock } from "../format";
 import { Check, Empty, Loading, Note, Segmented } from "../parts/bits";
 import { go, runAddress } from "../route";
-import { exported, fetchLog, type LogQuestion } from "../source";
+import { exported } from "../source";
+import { type Line, useLog } from "./log_lines";
 
-const KEPT = 5000; // lines in the page; older ones are read again when one scrolls up
 const LEVELS = [
   ["", "All"],
   ["W", "Warnings"],
   ["E", "Errors"],
 ] as const;
-
-type Line = LogLines["lines"][number];
 
 export function LogsView({ detail, chosen }: { detail: Detail; chosen: URLSearchParams }) {
   const { logs, run } = detail;
@@ -28,7 +26,7 @@ export function LogsView({ detail, chosen }: { detail: Detail; chosen: URLSearch
       </Empty>
     );
   const time = chosen.get("time");
-  const name = chosen.get("log") ?? logs[0]!.name;
+  const name = chosen.get("log") ?? first(logs, time !== null);
   const open = (log: string) => go(runAddress(run.id, "logs", { log, ...(time ? { time } : {}) }));
   const log = logs.find((each) => each.name === name) ?? logs[0]!;
   return (
@@ -52,6 +50,13 @@ export function LogsView({ detail, chosen }: { detail: Detail; chosen: URLSearch
   );
 }
 
+/** The job's own log is often empty; what happened at a time, a trainer tells. */
+function first(logs: Log[], atTime: boolean): string {
+  const written = logs.filter((each) => each.bytes > 0);
+  const trainer = written.find((each) => each.name.endsWith("-train"));
+  return ((atTime ? trainer : undefined) ?? written[0] ?? logs[0]!).name;
+}
+
 interface OneLogProps {
   id: string;
   log: Log;
@@ -62,23 +67,17 @@ interface OneLogProps {
 function OneLog({ id, log, time, growing }: OneLogProps) {
   const [search, setSearch] = useState("");
   const [level, setLevel] = useState("");
-  const [follow, setFollow] = useState(time === null);
+  const [follow, setFollow] = useState(time === null && !exported);
   const text = useLog(id, log.name, { search, level }, time, follow);
   const box = useRef<HTMLDivElement>(null);
   const marked = time === null ? -1 : nearestLine(text.lines, time);
-
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    if (follow) element.scrollTop = element.scrollHeight;
-    else element.querySelector(".marked")?.scrollIntoView({ block: "center" });
-  }, [text.lines, follow]);
+  useScroll(box, text.lines, follow, marked >= 0);
 
   function scrolled(event: Event) {
     const element = event.currentTarget as HTMLElement;
     const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 24;
     if (!atEnd && follow) setFollow(false);
-    if (atEnd && !follow && time === null) setFollow(true);
+    if (atEnd && !follow && time === null && !text.more && !exported) setFollow(true);
   }
 
   return (
@@ -112,8 +111,8 @@ function OneLog({ id, log, time, growing }: OneLogProps) {
         onScroll={scrolled}
       >
         {text.start > 0 && (
-          <button type="button" class="small earlier" onClick={text.earlier}>
-            Show earlier lines
+          <button type="button" class="small earlier" disabled={text.loading} onClick={text.earlier}>
+            {search || level ? "Look further back" : "Show earlier lines"}
           </button>
         )}
         {text.lines.map((line, i) => (
@@ -126,6 +125,11 @@ function OneLog({ id, log, time, growing }: OneLogProps) {
           <p class="quiet log-none">
             {search || level ? "No line matches." : growing ? "Nothing written yet." : "This log is empty."}
           </p>
+        )}
+        {text.more && !follow && text.lines.length > 0 && (
+          <button type="button" class="small earlier" disabled={text.loading} onClick={text.later}>
+            Show later lines
+          </button>
         )}
       </div>
     </div>
@@ -153,89 +157,17 @@ function nearestLine(lines: Line[], time: number): number {
   return best;
 }
 
-interface Text {
-  lines: Line[];
-  start: number;
-  loading: boolean;
-  problem: string | null;
-  earlier: () => void;
-}
-
-/** The lines at hand: the end of the log or those around a time; more at the end while it is followed, more before on demand. */
-function useLog(
-  id: string,
-  name: string,
-  filter: { search: string; level: string },
-  time: number | null,
-  follow: boolean,
-): Text {
-  const [lines, setLines] = useState<Line[]>([]);
-  const [loading, setLoading] = useState(true);
-  const [problem, setProblem] = useState<string | null>(null);
-  const [start, setStart] = useState(0);
-  const end = useRef(0);
-  const { search, level } = filter;
-
-  const ask = useCallback(
-    async (question: LogQuestion, use: (answer: LogLines) => void, signal?: AbortSignal) => {
-      try {
-        use(await fetchLog(id, name, { ...question, search, level }, signal));
-        setProblem(null);
-      } catch (error) {
-        if ((error as Error).name !== "AbortError") setProblem((error as Error).message);
-      }
-    },
-    [id, name, search, level],
-  );
-
-  useEffect(() => {
-    const stop = new AbortController();
-    const wait = setTimeout(
-      () =>
-        ask(
-          time === null ? {} : { time },
-          (answer) => {
-            setLines(answer.lines.slice(-KEPT));
-            setStart(answer.start);
-            end.current = answer.end;
-          },
-          stop.signal,
-        ).finally(() => setLoading(false)),
-      search ? 150 : 0,
-    );
-    return () => {
-      clearTimeout(wait);
-      stop.abort();
-    };
-  }, [ask, time, search]);
-
-  useEffect(() => {
-    if (!follow || exported) return;
-    const stop = new AbortController();
-    let timer = 0;
-    const again = async () => {
-      if (end.current > 0 && !document.hidden)
-        await ask(
-          { from: end.current },
-          (answer) => {
-            end.current = Math.max(end.current, answer.end);
-            if (answer.lines.length) setLines((before) => before.concat(answer.lines).slice(-KEPT));
-          },
-          stop.signal,
-        );
-      if (!stop.signal.aborted) timer = setTimeout(again, 700);
-    };
-    timer = setTimeout(again, 700);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [follow, ask]);
-
-  const earlier = () =>
-    void ask({ before: start }, (answer) => {
-      setStart(answer.start);
-      setLines((before) => answer.lines.concat(before).slice(0, KEPT));
-    });
-  return { lines, start, loading, problem, earlier };
+/** Followed, the box stays at its end; opened at a time, it begins there; when earlier lines come, what one reads stays in place. */
+function useScroll(box: { current: HTMLDivElement | null }, lines: Line[], follow: boolean, hasMark: boolean): void {
+  const before = useRef<{ first: number; height: number } | null>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element || lines.length === 0) return;
+    const first = lines[0]!.at;
+    if (follow) element.scrollTop = element.scrollHeight;
+    else if (before.current === null && hasMark) element.querySelector(".marked")?.scrollIntoView({ block: "center" });
+    else if (before.current && first < before.current.first)
+      element.scrollTop += element.scrollHeight - before.current.height;
+    before.current = { first, height: element.scrollHeight };
+  }, [lines, follow, hasMark]);
 }

@@ -10,9 +10,18 @@ import { xAxis } from "./axis";
 
 const COLUMNS = ["rows", "bytes", "waiting", "new", "expired"];
 const HEADINGS: Record<string, string> = {
-  waiting: "waiting for admission",
-  new: "new in this pass",
-  expired: "expired in this pass",
+  rows: "Rows",
+  bytes: "Size",
+  waiting: "Waiting for admission",
+  new: "New, of those used",
+  expired: "Expired in this pass",
+};
+const CHARTS: Record<string, string> = {
+  rows: "Rows",
+  bytes: "Size",
+  waiting: "Rows waiting for admission",
+  new: "New rows, as a share of those used in a pass",
+  expired: "Rows expired in a pass",
 };
 
 export function ModelView({ detail }: { detail: Detail }) {
@@ -79,21 +88,30 @@ function Tables({ pass }: { pass: Pass }) {
 function cell(column: string, value: number | undefined): string {
   if (value === undefined) return "";
   if (column === "bytes") return bytes(value);
+  if (column === "new") return share(value);
   return Number.isInteger(value) ? count(value) : measure(value);
+}
+
+/** The server counts new rows per use of a row. */
+function share(value: number): string {
+  return `${Number((100 * value).toPrecision(2))} %`;
 }
 
 function Growth({ detail }: { detail: Detail }) {
   const [range, setRange] = useState<Range | null>(null);
   const names = detail.series.filter((each) => each.group === "table").map((each) => each.name);
   const curves = useSeries(detail.run.id, names, "pass", range, detail.run.state === "running");
-  const kinds = COLUMNS.filter((kind) => names.some((name) => name.endsWith(`/${kind}`)));
+  // A chart of nothing but zeros says less than the table above it.
+  const kinds = COLUMNS.filter((kind) =>
+    detail.passes.some((pass) => Object.values(pass.tables ?? {}).some((table) => table[kind])),
+  );
   if (kinds.length === 0) return null;
   return (
     <div class="charts">
       {kinds.map((kind) => (
         <Chart
           key={kind}
-          title={kind === "rows" ? "Rows" : kind === "bytes" ? "Size" : `Rows ${HEADINGS[kind]}`}
+          title={CHARTS[kind]!}
           lines={names
             .filter((name) => name.endsWith(`/${kind}`))
             .map((name, i) => ({
@@ -104,8 +122,8 @@ function Growth({ detail }: { detail: Detail }) {
               y: curves.get(name)?.y ?? [],
             }))}
           x={xAxis("pass")}
-          y={kind === "bytes" ? bytes : count}
-          {...(kind === "bytes" ? { yShort: bytes } : {})}
+          y={kind === "bytes" ? bytes : kind === "new" ? share : count}
+          {...(kind === "bytes" ? { yShort: bytes } : kind === "new" ? { yShort: share } : {})}
           fromZero
           range={range}
           onZoom={setRange}

@@ -6,7 +6,6 @@ import { count, plural } from "../format";
 import { Empty, Loading, Note } from "../parts/bits";
 import { stateWord } from "../parts/state";
 import { compareAddress, go } from "../route";
-import { exported } from "../source";
 import { chosen, indexing, loaded, problems, roots, runList, trouble } from "../state";
 import { COLUMNS, matching, type Order, sorted } from "./runs_order";
 import { RunRow } from "./runs_row";
@@ -202,7 +201,6 @@ function Selection() {
         Clear
       </button>
       {number < 2 && <span class="quiet">Choose another to compare.</span>}
-      {exported && <span class="quiet">From an exported file</span>}
     </div>
   );
 }

@@ -56,7 +56,7 @@ export const RunRow = memo(function RunRow({ run, picked }: { run: Run; picked: 
       <td class="number col-seconds">{duration(run.seconds)}</td>
       <td class="number col-samplesPerSecond">{speed(run.samplesPerSecond)}</td>
       <td class="number col-workers">{count(run.workers)}</td>
-      <td class="number col-dollars">{run.dollars == null ? "" : dollars(run.dollars)}</td>
+      <td class="number col-dollars">{dollars(run.dollars)}</td>
       <td class="number col-started" title={moment(run.started)}>
         <Ago time={run.started} />
       </td>

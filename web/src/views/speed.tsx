@@ -4,7 +4,7 @@ import type { Detail } from "../api";
 import { Chart, type ChartProps } from "../chart/chart";
 import type { Line } from "../chart/lines";
 import { type Curves, useSeries } from "../chart/series";
-import { bytes, duration, measure, plural, speed } from "../format";
+import { bytes, duration, plural, speed } from "../format";
 import { Card, Empty } from "../parts/bits";
 import type { Range } from "../source";
 import { moved, movedRange, origin, xAxis } from "./axis";
@@ -51,45 +51,83 @@ export function SpeedView({ detail }: { detail: Detail }) {
         {parts.length > 0 && (
           <Chart
             {...common}
-            title={`A round of worker ${shownWorker}, over time`}
+            title={workers.length > 1 ? "A round over time" : `A round of worker ${shownWorker}, over time`}
             lines={lines(parts, (name) => PARTS.find((part) => part.key === name.split("/")[2])!.title)}
+            aside={
+              workers.length > 1 && (
+                <WorkerChoice
+                  workers={workers}
+                  shown={shownWorker}
+                  slowest={detail.slowest?.worker}
+                  onChange={setWorker}
+                />
+              )
+            }
             stacked
             y={duration}
             yShort={duration}
           />
         )}
-        {workers.length > 1 && parts.length > 0 && (
-          <p class="beside quiet">
-            <label>
-              Show the rounds of{" "}
-              <select value={String(shownWorker)} onChange={(event) => setWorker(Number(event.currentTarget.value))}>
-                {workers.map((each) => (
-                  <option key={each} value={String(each)}>
-                    worker {each}
-                    {each === detail.slowest?.worker ? " (slowest)" : ""}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </p>
+        {named("bytes").length > 0 && (
+          <Chart
+            {...common}
+            title="Bytes per round"
+            lines={lines(named("bytes"), bytesLabel)}
+            y={bytes}
+            yShort={bytes}
+          />
         )}
-        <Chart {...common} title="Bytes per round" lines={lines(named("bytes"), bytesLabel)} y={bytes} yShort={bytes} />
-        <Chart {...common} title="Memory" lines={lines(named("memory"), processLabel)} y={bytes} yShort={bytes} />
-        <Chart {...common} title="CPU, in cores" lines={lines(named("cpu"), processLabel)} y={measure} />
+        {named("memory").length > 0 && (
+          <>
+            <Chart {...common} title="Memory" lines={lines(named("memory"), processLabel)} y={bytes} yShort={bytes} />
+            <Chart {...common} title="CPU, in cores" lines={lines(named("cpu"), processLabel)} y={cores} />
+          </>
+        )}
       </div>
       {detail.processes.length > 0 && <Processes detail={detail} />}
     </section>
   );
 }
 
+function WorkerChoice(props: {
+  workers: number[];
+  shown: number;
+  slowest: number | undefined;
+  onChange: (worker: number) => void;
+}) {
+  return (
+    <label>
+      <span class="unseen">Show the rounds of</span>
+      <select value={String(props.shown)} onChange={(event) => props.onChange(Number(event.currentTarget.value))}>
+        {props.workers.map((each) => (
+          <option key={each} value={String(each)}>
+            worker {each}
+            {each === props.slowest ? " (slowest)" : ""}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const PATTERNS: Record<string, number> = { trainer: 0, server: 1, supervisor: 2, sent: 0, received: 1 };
+
+/** Curves of one worker have one colour, and the kind of a curve its pattern. A stack has a colour for every part. */
 function line(curves: Curves, name: string, label: string, i: number): Line {
   const series = curves.get(name);
-  return { label, colour: i % 8, dash: Math.floor(i / 8), x: series?.x ?? [], y: series?.y ?? [] };
+  const [group, worker, kind = ""] = name.split("/");
+  const pattern = group === "work" ? undefined : PATTERNS[kind];
+  const colour = pattern === undefined ? i : Number(worker);
+  return { label, colour: colour % 8, dash: pattern ?? Math.floor(i / 8), x: series?.x ?? [], y: series?.y ?? [] };
+}
+
+function cores(value: number): string {
+  return value.toFixed(2);
 }
 
 function bytesLabel(name: string): string {
   const [, worker, way] = name.split("/");
-  return `${worker} ${way}`;
+  return `worker ${worker} ${way}`;
 }
 
 function processLabel(name: string): string {
@@ -101,7 +139,7 @@ function Processes({ detail }: { detail: Detail }) {
   const total = detail.processes.reduce((sum, each) => sum + each.memory, 0);
   return (
     <Card
-      title="Processes now"
+      title={detail.run.state === "running" ? "Processes now" : "Processes, as last reported"}
       aside={
         <span class="quiet">{`${plural(detail.processes.length, "process").replace("processs", "processes")}, ${bytes(total)}`}</span>
       }

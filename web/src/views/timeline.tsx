@@ -10,8 +10,21 @@ const BAR = 18;
 const LEFT = 76;
 const BOTTOM = 24;
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
-/** Phases that most runs have get the same colour everywhere. */
-const PHASES = ["training", "testing", "loading", "restoring", "saving", "waiting", "starting", "importing"];
+/** A phase has the same colour in every run. What is over, or has not begun, is pale. */
+const TINTS: Record<string, string> = {
+  training: "c0",
+  lost: "c1",
+  restoring: "c2",
+  loading: "c2",
+  testing: "c3",
+  starting: "c4",
+  importing: "c4",
+  ready: "c5",
+  saving: "c6",
+  waiting: "c7",
+  leaving: "c7",
+  done: "rest",
+};
 const MARKS: Partial<Record<Change["kind"], string>> = { restart: "↻", failed: "✕", done: "✓" };
 
 export function Timeline({ detail }: { detail: Detail }) {
@@ -40,7 +53,7 @@ export function Timeline({ detail }: { detail: Detail }) {
       <div class="legend">
         {phases.map((phase) => (
           <span class="legend-item" key={phase}>
-            <span class={`block fill-c${tint(phase, phases)}`} />
+            <span class={`block fill-${tint(phase)}`} />
             {phase}
           </span>
         ))}
@@ -71,7 +84,7 @@ export function Timeline({ detail }: { detail: Detail }) {
             return (
               <rect
                 key={`${span.worker} ${span.from} ${span.phase}`}
-                class={`span fill-c${tint(span.phase, phases)}`}
+                class={`span fill-${tint(span.phase)}`}
                 x={x}
                 y={workers.indexOf(span.worker) * ROW + 6}
                 width={Math.max(1.5, scale(span.to ?? end) - x - 0.5)}
@@ -108,10 +121,8 @@ function tell(span: Span, end: number): string {
   return `worker ${span.worker}: ${span.phase} for ${duration((span.to ?? end) - span.from)}${still}, from ${clock(span.from)}`;
 }
 
-function tint(phase: string, present: string[]): number {
-  const known = PHASES.indexOf(phase);
-  if (known >= 0) return known;
-  return (present.filter((each) => !PHASES.includes(each)).indexOf(phase) + 5) % 8;
+function tint(phase: string): string {
+  return TINTS[phase] ?? "c6";
 }
 
 function ticks(seconds: number, width: number): number[] {
