@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
+from umiak.contract import reasons
+from umiak.page import failing
 from umiak.page.answers import Baseline, Change, Failure, Held, Kind, Pass, Process, Span, Work
 from umiak.page.columns import Columns
+from umiak.page.values import number, numbers, seconds
 
 CHANGES = 2000
 """So many of the newest changes and phases are kept."""
+PAUSE_SECONDS = 120.0
+"""A run at work tells something every few seconds. After a longer silence it was started again."""
 PARTS = ("computing", "waiting", "transfer", "data")
-
-
-def seconds(text: object) -> float:
-    """A time as the contract writes it, in seconds since 1970; not a number where there is none."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return math.nan
-
-
-def number(value: object) -> float | None:
-    """A finite number, or None: JSON has no others."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def numbers(values: object) -> dict[str, float | None]:
-    return {str(name): number(value) for name, value in values.items()} if isinstance(values, Mapping) else {}
 
 
 class History:
@@ -46,10 +33,21 @@ class History:
         self.failure: Failure | None = None
         self.workers: int | None = None
         self.started = self.updated = self.finished = math.nan
+        self.checkpoint: tuple[int, float] | None = None
+        """Round and time of the newest one that was told of."""
         self.lost = 0.0
         """Seconds until a run that began again was where it had been."""
         self.unreadable = 0
+        self._pauses: list[tuple[float, float]] = []
         self._restarted: tuple[float, float] | None = None
+
+    @property
+    def bytes(self) -> int:
+        """In memory, of what may be many."""
+        tables = [self.rounds, *self.work.values(), *self.processes.values()]
+        return (
+            sum(table.bytes for table in tables) + 1000 * len(self.passes) + 300 * (len(self.changes) + len(self.spans))
+        )
 
     def add(self, events: Sequence[Mapping[str, Any]]) -> None:
         rounds: list[Mapping[str, Any]] = []
@@ -88,9 +86,21 @@ class History:
             self._restarted = None
 
     def _seen(self, time: float) -> None:
-        if not math.isnan(time):
-            self.started = time if math.isnan(self.started) else self.started
-            self.updated = time
+        if math.isnan(time):
+            return
+        self.started = time if math.isnan(self.started) else self.started
+        if not math.isnan(self.updated) and time - self.updated > PAUSE_SECONDS:
+            self._pauses.append((self.updated, time))
+        self.updated = time
+
+    def worked(self, until: float) -> float:
+        """Seconds from the start until then, without the pauses in which nobody trained."""
+        paused = sum(min(end, until) - start for start, end in self._pauses if start < until)
+        return max(0.0, until - self.started - paused)
+
+    def lost_until(self, now: float) -> float:
+        """Seconds that restarts have cost, also one that has not caught up yet."""
+        return self.lost + (max(0.0, now - self._restarted[0]) if self._restarted else 0.0)
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         kind, time = event.get("event"), seconds(event.get("time"))
@@ -174,6 +184,8 @@ class History:
         text = str(event.get("cause") or event.get("message") or event.get("text") or event.get("path") or "")
         change: Change = {"time": number(time) or 0.0, "worker": worker, "kind": kind, "text": text}
         self.changes = [*self.changes, change][-CHANGES:]
+        if kind == "checkpoint":
+            self.checkpoint = (int(event["round"]), time)
         if kind == "start":
             self.workers = int(event["workers"])
         if kind in ("start", "restart"):
@@ -181,24 +193,17 @@ class History:
             self.finished, self.failure = math.nan, None
         if kind == "restart" and len(self.rounds):
             self._restarted = (time, float(self.rounds["round"][-1]))
-        if kind == "failed":
-            self.failure = {
-                "worker": worker,
-                "role": str(event.get("role") or "job"),
-                "cause": text,
-                "advice": event.get("advice"),
-                "time": number(time),
-                "log": str(event.get("log") or ""),
-            }
+        if kind == "failed" and event.get("reason") != reasons.STOPPED:
+            self.failure = failing.of_event(event)
         if kind in ("failed", "done"):
             self.finished = time
             self._end_span(None, time)
 
     @property
     def ended_as(self) -> str | None:
-        """`failed` or `done`, if that was its last word."""
+        """`failed` or `done`, if that was its last word; a run that was asked to stop has not failed."""
         last = next(
             (each["kind"] for each in reversed(self.changes) if each["kind"] in ("failed", "done", "start", "restart")),
             None,
         )
-        return last if last in ("failed", "done") else None
+        return "done" if last == "done" else "failed" if last == "failed" and self.failure else None

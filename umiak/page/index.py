@@ -10,10 +10,10 @@ from pathlib import Path
 from umiak import system
 from umiak.errors import InputError
 from umiak.page.answers import Run
-from umiak.page.rundirectory import EVENTS, RunDirectory
+from umiak.page.rundirectory import RunDirectory
 from umiak.rundir import layout
 
-MARKS = {layout.METRICS, EVENTS, layout.RUN}
+MARKS = {layout.METRICS, layout.EVENTS, layout.RUN}
 DEEPEST = 12
 
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import UmiakError
-from umiak.page import safe
-from umiak.page.answers import AtRisk, Checkpoint, Command, Config, Detail, Log, Metric, Run, Snapshot, State
+from umiak.page import cost, drawing, failing, logfile, safe, saved
+from umiak.page.answers import Change, Config, Cost, Detail, Failure, Log, Metric, Run, State
+from umiak.page.cluster import ClusterJob
+from umiak.page.cost import Price
 from umiak.page.curves import Curves
-from umiak.page.history import History, number
-from umiak.page.jsonlines import Place, is_same, new_lines
 from umiak.page.masking import masked
-from umiak.rundir import inspection, layout
+from umiak.page.source import Signature, Source, signature
+from umiak.page.values import number
+from umiak.rundir import layout
 
-EVENTS = "events.jsonl"
 SILENT_SECONDS = 60.0
-_PASS = re.compile(re.escape(layout.PASS) + r"(\d{5})")
+HIGHER_IS_BETTER = ("auc", "accuracy", "precision", "recall", "f1")
+"""For runs that do not say it of their metrics."""
+FILES = (layout.METRICS, layout.EVENTS, layout.RUN, layout.JOB, cost.FILE, layout.CURVES)
+"""What the list tells of a run comes from these."""
+Locked = set[tuple[int, int]]
 _LOGS = (
     (layout.TRAINER_LOG, "train", "trainer"),
     (layout.SERVER_LOG, "server", "server"),
@@ -31,44 +33,40 @@ _LOGS = (
 )
 
 
-class Source:
-    """One of the two files, and what it has told so far."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.history, self.place = path, History(), Place()
-
-    def refresh(self, roots: Sequence[Path]) -> bool:
-        """Whether something has changed."""
-        try:
-            with safe.opened(self.path, roots) as file:
-                changed = not is_same(file, self.place)
-                if changed:
-                    # New, cut off, or written anew after a restart.
-                    self.history, self.place = History(), Place()
-                for events in new_lines(file, self.place):
-                    self.history.add(events)
-                    changed = True
-                return changed
-        except OSError:
-            changed = self.place.offset > 0
-            self.history, self.place = History(), Place()
-            return changed
-
-
 class RunDirectory:
-    def __init__(self, path: Path, root: Path, roots: Sequence[Path]) -> None:
-        self.path, self.roots = path, roots
+    def __init__(self, path: Path, root: Path, roots: Sequence[Path], price: Price | None = None) -> None:
+        self.path, self.roots, self.price = path, roots, price
         self.id = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:16]
         name = str(path.relative_to(root)) if path != root else path.name
         self.name = name.encode(errors="replace").decode()
-        self.metrics, self.events = Source(path / layout.METRICS), Source(path / EVENTS)
+        self.metrics, self.events = Source(path / layout.METRICS), Source(path / layout.EVENTS)
+        self.job: ClusterJob | None = None
+        self._curves: Curves | None = None
 
     def refresh(self) -> bool:
-        return self.metrics.refresh(self.roots) | self.events.refresh(self.roots)
+        """Whether something is new."""
+        changed = self.metrics.refresh(self.roots) | self.events.refresh(self.roots)
+        if changed:
+            self._curves = None
+        return changed
+
+    def forget(self) -> None:
+        """Give back the memory of what was read; it can be read again."""
+        self.metrics, self.events = Source(self.metrics.path), Source(self.events.path)
+        self._curves = None
+
+    @property
+    def bytes(self) -> int:
+        return self.metrics.bytes + self.events.bytes
+
+    def signatures(self) -> list[Signature | None]:
+        return [signature(self.path / name) for name in FILES]
 
     @property
     def curves(self) -> Curves:
-        return Curves(self.metrics.history, self.events.history)
+        if self._curves is None:
+            self._curves = Curves(self.metrics.history, self.events.history)
+        return self._curves
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
@@ -77,45 +75,56 @@ class RunDirectory:
             return {}
         return value if isinstance(value, dict) else {}
 
-    def run(self, locked: set[tuple[int, int]]) -> Run:
-        told, metrics = self.events.history, self.metrics.history
+    def is_locked(self, locked: Locked) -> bool:
+        """Whether somebody on this machine trains here now."""
+        try:
+            lock = (self.path / layout.LOCK).lstat()
+        except OSError:
+            return False
+        return (lock.st_dev, lock.st_ino) in locked
+
+    def run(self, locked: Locked) -> Run:
+        told, metrics, job, about = self.events.history, self.metrics.history, self.job, self._json(layout.RUN)
         passes = self.curves.passes
         rounds = told.rounds if len(told.rounds) else metrics.rounds
-        started = number(told.started) or number(metrics.started)
+        last = [int(rounds["round"][-1])] if len(rounds) else []
+        last += [passes[-1]["round"]] if passes else []
+        started = number(told.started) or number(metrics.started) or (job.started if job else None)
         updated = number(told.updated) or number(metrics.updated) or self._modified()
         lasted = updated - started if started and updated else sum(each["seconds"] for each in passes) or None
-        damaged = self.metrics.place.damaged + self.events.place.damaged + told.unreadable + metrics.unreadable
-        problem = told.failure["cause"] if told.failure else None
-        if problem is None and damaged:
-            problem = f"{damaged} damaged lines were passed over"
-        workers = told.workers or self._json(layout.RUN).get("workers") or len(self._nodes()) or None
+        workers = told.workers or about.get("workers") or (job.workers if job else None) or len(self._nodes())
+        bill = self._cost(about, locked)
         return {
             "id": self.id,
-            "name": self.name,
-            "place": str(self.path).encode(errors="replace").decode(),
-            "source": "directory",
-            "state": self._state(locked, updated),
-            "problem": masked(problem) if problem else None,
+            "name": job.name if job else self.name,
+            "place": job.place if job else saved.printable(self.path),
+            "source": "cluster" if job else "directory",
+            "state": job.state if job else self._state(locked, updated),
+            "problem": self._problem(),
             "started": started,
             "updated": updated,
             "seconds": lasted,
             "passes": len(passes),
-            "round": int(rounds["round"][-1]) if len(rounds) else None,
+            "round": max(last, default=None),
             "samples": sum(each["samples"] for each in passes) or None,
             "samplesPerSecond": number(float(rounds["samplesPerSecond"][-1])) if len(rounds) else None,
-            "workers": workers if isinstance(workers, int) else None,
-            "metric": self._metric(),
-            "dollars": None,
+            "workers": workers if isinstance(workers, int) and workers > 0 else None,
+            "metric": self._metric(about),
+            "dollars": bill["dollars"] if bill else None,
         }
 
-    def _state(self, locked: set[tuple[int, int]], updated: float | None) -> State:
+    def _problem(self) -> str | None:
+        if self.job:
+            return self.job.problem
+        failure, damaged = self.events.history.failure, self.metrics.damaged + self.events.damaged
+        if failure:
+            return masked(failure["cause"])
+        lines = "1 damaged line was" if damaged == 1 else f"{damaged} damaged lines were"
+        return f"{lines} passed over" if damaged else None
+
+    def _state(self, locked: Locked, updated: float | None) -> State:
         ended = self.events.history.ended_as
-        try:
-            lock = (self.path / layout.LOCK).lstat()
-            runs = (lock.st_dev, lock.st_ino) in locked
-        except OSError:
-            runs = False
-        if runs:
+        if self.is_locked(locked):
             return "silent" if updated and time.time() - updated > SILENT_SECONDS else "running"
         if ended:
             return "done" if ended == "done" else "failed"
@@ -126,18 +135,31 @@ class RunDirectory:
             return "stopped"
         return "done" if (self.path / layout.CURVES).exists() else "unknown"
 
-    def _metric(self) -> Metric | None:
+    def _metric(self, about: dict[str, Any]) -> Metric | None:
         passes = [each for each in self.curves.passes if each["test"]]
         if not passes:
             return None
         names = list(passes[-1]["test"] or {})
         name = next((each for each in names if each != "cost"), names[0])
-        higher = name in ("auc", "accuracy", "precision", "recall", "f1")
+        known = about.get("higher_is_better")
+        higher = bool(known[name]) if isinstance(known, dict) and name in known else name in HIGHER_IS_BETTER
         tested = [(value, each["pass"]) for each in passes if (value := (each["test"] or {}).get(name)) is not None]
         if not tested:
             return None
         best = (max if higher else min)(tested, key=lambda pair: pair[0])
         return {"name": name, "higherIsBetter": higher, "value": tested[-1][0], "best": best[0], "bestPass": best[1]}
+
+    def _cost(self, about: dict[str, Any], locked: Locked) -> Cost | None:
+        price = (self.job.price if self.job else None) or self.price or cost.beside(self._json(cost.FILE))
+        history = self.events.history if self.events.place.offset else self.metrics.history
+        if price is None or math.isnan(history.started):
+            return None
+        now = time.time() if self.is_locked(locked) else history.updated
+        passes = self.curves.passes
+        end = passes[-1]["time"] if passes else None
+        until = history.worked(end) if end is not None else None
+        samples = sum(each["samples"] for each in passes)
+        return cost.cost(price, history.worked(now), history.lost_until(now), until, samples)
 
     def _modified(self) -> float | None:
         try:
@@ -157,100 +179,64 @@ class RunDirectory:
                 found[f"{worker}-{short}"] = (f"worker {worker}, {role}", layout.node(self.path, worker) / file)
         return {name: each for name, each in found.items() if each[1].is_file()}
 
-    def detail(self, locked: set[tuple[int, int]]) -> Detail:
-        run, told, curves = self.run(locked), self.events.history, self.curves
-        logs: list[Log] = [
-            {"name": name, "title": title, "bytes": path.stat().st_size} for name, (title, path) in self.logs().items()
-        ]
-        checkpoints = self._checkpoints()
+    def detail(self, locked: Locked) -> Detail:
+        run, told, about = self.run(locked), self.events.history, self._json(layout.RUN)
+        checkpoints = self.job.checkpoints if self.job else saved.checkpoints(self.path)
+        snapshots = self.job.snapshots if self.job else saved.snapshots(self.path)
+        newest = (checkpoints[-1]["round"], checkpoints[-1]["time"]) if checkpoints else told.checkpoint
         work = [told.newest_work[worker] for worker in sorted(told.newest_work)]
         slow = max(work, key=lambda each: each["computing"] / each["rounds"], default=None)
-        changes = [{**each, "text": masked(each["text"])} for each in told.changes]
-        failure = told.failure
+        commands = self.job.commands if self.job else saved.commands(self.path, about, bool(checkpoints), snapshots)
         return {
             "run": run,
-            "config": self._config(),
+            "config": self.config(),
             "baseline": told.baseline or self.metrics.history.baseline,
-            "series": curves.names(),
-            "passes": curves.passes,
+            "series": self.curves.names(),
+            "passes": self.curves.passes,
             "spans": [each for each in told.spans if not math.isnan(each["from"])],
-            "changes": changes,  # type: ignore[typeddict-item]
-            "failure": {**failure, "log": masked(failure["log"]), "cause": masked(failure["cause"])}
-            if failure
-            else None,
+            "changes": [Change({**each, "text": masked(each["text"])}) for each in told.changes],
+            "failure": self._failure(run["state"]),
             "work": work,
             "slowest": {"worker": slow["worker"], "share": slow["computing"] / (slow["seconds"] or 1)}
             if slow
             else None,
             "processes": [told.newest_processes[key] for key in sorted(told.newest_processes)],
             "checkpoints": checkpoints,
-            "snapshots": self._snapshots(),
-            "atRisk": self._at_risk(run, checkpoints),
-            "commands": self._commands(bool(checkpoints)),
-            "logs": logs,
-            "drawing": None,
-            "cost": None,
+            "snapshots": snapshots,
+            "atRisk": saved.at_risk(run, newest),
+            "commands": commands,
+            "logs": self._log_list(),
+            "drawing": drawing.of_run(about),
+            "cost": self._cost(about, locked),
         }
 
-    def _config(self) -> Config:
-        run = self._json(layout.RUN)
-        flags = run.get("flags")
-        text = run.get("config_text")
+    def _failure(self, state: State) -> Failure | None:
+        failure = (self.job.failure if self.job else None) or self.events.history.failure
+        if failure is None or state == "running":
+            return None
+        log = failure["log"] or self._last_lines(failing.log_of(failure))
+        return {**failure, "log": masked(log), "cause": masked(failure["cause"])}
+
+    def _last_lines(self, name: str) -> str:
+        found = self.logs().get(name)
+        try:
+            lines = logfile.lines(found[1], self.roots, None)["lines"] if found else []
+        except OSError:
+            return ""
+        return "\n".join(line["text"] for line in lines[-failing.LAST_LINES :])
+
+    def _log_list(self) -> list[Log]:
+        found: list[Log] = []
+        for name, (title, path) in self.logs().items():
+            if known := signature(path):
+                found.append({"name": name, "title": title, "bytes": known[1]})
+        return found
+
+    def config(self) -> Config:
+        about = self._json(layout.RUN)
+        flags, text = about.get("flags"), about.get("config_text")
         return {
-            "file": str(run["config"]) if run.get("config") else None,
+            "file": str(about["config"]) if about.get("config") else None,
             "text": masked(str(text)) if text else None,
             "flags": {str(k): masked(str(v), str(k)) for k, v in flags.items()} if isinstance(flags, dict) else {},
         }
-
-    def _checkpoints(self) -> list[Checkpoint]:
-        if not (self.path / layout.CHECKPOINTS).resolve().is_relative_to(self.path):
-            return []
-        try:
-            found = inspection.listing(self.path)
-        except (UmiakError, OSError):
-            return []
-        return [
-            {"name": each.path.name, "round": each.round, "time": each.time, "bytes": each.bytes}
-            for each in found
-            if each.manifest is not None
-        ]
-
-    def _snapshots(self) -> list[Snapshot]:
-        link = self.path / layout.BEST
-        best = link.readlink().name if link.is_symlink() else ""
-        found: list[Snapshot] = []
-        for path in sorted(self.path.glob(f"{layout.PASS}*")):
-            number_of = _PASS.match(path.name)
-            try:
-                if number_of is None or path.is_symlink():
-                    continue
-                when = (path / layout.DONE).lstat().st_mtime
-                size = sum(each.lstat().st_size for each in path.iterdir())
-            except OSError:
-                continue
-            found.append(
-                {"name": path.name, "pass": int(number_of[1]), "time": when, "bytes": size, "best": path.name == best}
-            )
-        return found
-
-    def _at_risk(self, run: Run, checkpoints: list[Checkpoint]) -> AtRisk | None:
-        if run["state"] not in ("running", "silent") or run["round"] is None:
-            return None
-        last = checkpoints[-1] if checkpoints else None
-        since = last["time"] if last else run["started"]
-        rounds = run["round"] - (last["round"] if last else 0)
-        return {"seconds": max(0.0, time.time() - since) if since else 0.0, "rounds": max(0, rounds)}
-
-    def _commands(self, resumable: bool) -> list[Command]:
-        config = self._json(layout.RUN).get("config")
-        words = [str(config)] if config else []
-        out = str(self.path).encode(errors="replace").decode()
-        given: list[tuple[str, list[str]]] = []
-        if resumable and words:
-            given.append(("Resume", ["umiak", "train", *words, "--out", out, "--resume"]))
-        snapshots = self._snapshots()
-        if snapshots:
-            last = f"{out}/{snapshots[-1]['name']}"
-            given.append(("Test", ["umiak", "test", *words, "--init_model_path", last]))
-            given.append(("Export", ["umiak", "export", last, f"{snapshots[-1]['name']}.safetensors"]))
-        return [{"title": title, "command": shlex.join(each)} for title, each in given]

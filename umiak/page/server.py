@@ -143,7 +143,7 @@ class Answers:
 
     async def compare(self, request: Request) -> Response:
         runs = [await self._found(name) for name in request.query_params.getlist("id")[:20]]
-        configs = [run._config() for run in runs]
+        configs = [run.config() for run in runs]
         names = sorted({name for config in configs for name in config["flags"]})
         texts = [config["text"] for config in configs]
         both = [(text or "").splitlines(keepends=True) for text in texts[:2]]

@@ -1,0 +1,57 @@
+"""metrics.jsonl or events.jsonl of a run, and what it has told so far: read on, or from the start if it was replaced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from umiak.page import safe
+from umiak.page.history import History
+from umiak.page.jsonlines import Place, is_same, new_lines
+
+Signature = tuple[int, int, int]
+"""A file at a moment: its inode, size and time. Whoever writes changes one of them."""
+
+
+def signature(path: Path) -> Signature | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class Source:
+    def __init__(self, path: Path) -> None:
+        self.path, self.history, self.place = path, History(), Place()
+        self._seen: Signature | None = None
+
+    def refresh(self, roots: Sequence[Path]) -> bool:
+        """Whether something has changed."""
+        now = signature(self.path)
+        if now == self._seen:
+            return False
+        try:
+            with safe.opened(self.path, roots) as file:
+                changed = not is_same(file, self.place)
+                if changed:
+                    # New, cut off, or written anew after a restart.
+                    self.history, self.place = History(), Place()
+                for events in new_lines(file, self.place):
+                    self.history.add(events)
+                    changed = True
+        except OSError:
+            changed = self.place.offset > 0
+            self.history, self.place = History(), Place()
+        self._seen = now
+        return changed
+
+    @property
+    def damaged(self) -> int:
+        """Lines that could not be understood."""
+        return self.place.damaged + self.history.unreadable
+
+    @property
+    def bytes(self) -> int:
+        return self.history.bytes
