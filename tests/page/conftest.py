@@ -9,7 +9,7 @@ import pytest
 
 from tests.page import needs
 from tests.page.browser import Browser
-from tests.page.served import Served, served
+from tests.page.served import Served, opened
 from tests.processes import TINY, umiak
 from umiak.page import server
 
@@ -34,6 +34,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
     """As new: large, light, with nothing open and nothing said. Whatever a test did, the console must have nothing against it."""
     chromium.size(1440, 900)
     chromium.theme("light")
+    chromium.command("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
     chromium.complaints()
     chromium.requests()
     yield chromium
@@ -58,8 +59,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(browser: Browser, trained: Path) -> Iterator[Served]:
     """The list of the trained runs, open in the browser."""
-    with served(trained) as made:
-        browser.open(made.address)
+    with opened(browser, trained) as made:
         browser.find(".runs-table")
         yield made
-        browser.open("about:blank")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.page.browser import Browser
 from tests.processes import kill_tree
 
 
@@ -37,3 +38,12 @@ def served(*words: str | Path) -> Iterator[Served]:
         yield page
     finally:
         page.end()
+
+
+@contextlib.contextmanager
+def opened(browser: Browser, *words: str | Path) -> Iterator[Served]:
+    """Served, open in the browser, and left before the server ends: a server that vanishes is an error to the console."""
+    with served(*words) as page:
+        browser.open(page.address)
+        yield page
+        browser.open("about:blank")

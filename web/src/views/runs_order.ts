@@ -18,7 +18,7 @@ export const COLUMNS: { column: Column; title: string; numeric: boolean }[] = [
   { column: "seconds", title: "Duration", numeric: true },
   { column: "samplesPerSecond", title: "Samples/s", numeric: true },
   { column: "workers", title: "Workers", numeric: true },
-  { column: "dollars", title: "Cost", numeric: true },
+  { column: "dollars", title: "Cost ($)", numeric: true },
   { column: "started", title: "Started", numeric: true },
 ];
 
