@@ -7,10 +7,14 @@ import ipaddress
 import sys
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from umiak.cli.arguments import Parser
 from umiak.errors import InputError
 from umiak.extras import needed
+
+if TYPE_CHECKING:
+    from umiak.page.cost import Price
 
 PORT = 6116
 
@@ -41,6 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--with-logs", action="store_true", help="put the last lines of all logs into that file too")
     parser.add_argument("--overwrite", action="store_true", help="replace that file if it exists")
+    parser.add_argument(
+        "--dollars-per-hour",
+        type=float,
+        metavar="N",
+        help="what the machines of these runs cost, to show what runs cost",
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     return parser
 
@@ -49,22 +59,32 @@ def _export(options: argparse.Namespace) -> int:
     from umiak.page import export
     from umiak.page.index import Index
 
-    index = Index(options.directories or [Path()])
+    index = Index(options.directories or [Path()], price=_price(options))
     size = export.export(index, options.export, options.with_logs, options.overwrite)
     count = len(index.runs)
     print(f"{options.export}: {count:,} run{'s' if count > 1 else ''}, {size / 1e6:.1f} MB; open it in any browser")
     return 0
 
 
+def _price(options: argparse.Namespace) -> Price | None:
+    from umiak.page import cost
+
+    if options.dollars_per_hour is None:
+        return None
+    if not 0 <= options.dollars_per_hour < 1e6:
+        raise InputError(f"--dollars-per-hour {options.dollars_per_hour:g} is no price: write one like 3.20")
+    return cost.given(options.dollars_per_hour)
+
+
 def _serve(options: argparse.Namespace) -> int:
-    from umiak.page import serving
+    from umiak.page import cache, serving
     from umiak.page.index import Index
 
     _check_host(options)
     for path in options.tls or ():
         if not path.is_file():
             raise InputError(f"--tls: {path} is no file; name a certificate and its key in PEM form")
-    index = Index(options.directories or [Path()])
+    index = Index(options.directories or [Path()], price=_price(options), cache=cache.directory())
     page = serving.prepare(index, options.host, options.port, tuple(options.tls) if options.tls else None)
     print(page.address, flush=True)
     if not options.no_browser:

@@ -24,12 +24,15 @@ from umiak.page.answers import Axis, Comparison, Runs, Series
 from umiak.page.gate import Gate
 from umiak.page.index import Index
 from umiak.page.rundirectory import RunDirectory
+from umiak.page.saved import printable
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css", "LICENSES.txt": "text/plain"}
 POLL_SECONDS = 0.5
-REST = 10
-"""Looking takes at most a tenth of the time, however many runs there are."""
+REST = 4
+LONGEST_PAUSE = 2.0
+PATIENCE = 1.0
+"""For so long a list waits to be whole."""
 WIDEST = 10_000
 CURVES = 200
 
@@ -37,6 +40,7 @@ CURVES = 200
 class Answers:
     def __init__(self, index: Index, static: Path) -> None:
         self.index, self.static, self._looked, self._pause = index, static, 0.0, 0.0
+        self._task: asyncio.Future[None] | None = None
 
     def routes(self) -> list[Route]:
         return [
@@ -62,15 +66,21 @@ class Answers:
         if now - self._looked > max(POLL_SECONDS / 2, self._pause):
             self.index.refresh()
             self._looked = time.monotonic()
-            self._pause = REST * (self._looked - now)
+            self._pause = min(REST * (self._looked - now), LONGEST_PAUSE)
+
+    async def _look(self) -> None:
+        """The same, but what takes long continues while an answer says how far it is."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(run_in_threadpool(self.look))
+        await asyncio.wait({self._task}, timeout=PATIENCE)
 
     async def runs(self, request: Request) -> Response:
-        await run_in_threadpool(self.look)
+        await self._look()
         index = self.index
         answer: Runs = {
-            "runs": list(index.runs.values()),
-            "roots": [str(root).encode(errors="replace").decode() for root in index.roots],
-            "indexing": None,
+            "runs": list(dict(index.runs).values()),
+            "roots": [printable(root) for root in index.roots],
+            "indexing": index.indexing,
             "problems": index.problems,
             "version": __version__,
         }
@@ -84,7 +94,7 @@ class Answers:
 
     async def _found(self, name: str) -> RunDirectory:
         if self.index.find(name) is None:
-            await run_in_threadpool(self.look)
+            await self._look()
         return self._run(name)
 
     async def detail(self, request: Request) -> Response:
@@ -109,6 +119,7 @@ class Answers:
         low, high = _float(query.get("from")), _float(query.get("to"))
         width = min(WIDEST, int(_float(query.get("width")) or 800))
         with self.index.lock:
+            run.refresh()
             curves = run.curves
             names = query.getlist("name")[:CURVES]
             found = [
@@ -168,7 +179,7 @@ class Answers:
         shown: dict[str, float] = {}
         last = ""
         while not await request.is_disconnected():
-            await run_in_threadpool(self.look)
+            await self._look()
             runs = dict(self.index.runs)
             if changed := [run for each, run in runs.items() if sent.get(each) != run]:
                 yield _event("runs", changed)
