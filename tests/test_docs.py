@@ -20,7 +20,9 @@ from umiak.cli import main, paddle
 from umiak.spec.settings import FLAGS
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(path for path in ROOT.rglob("*.md") if not {".venv", "build", "out", "data"} & set(path.parts))
+PAGES = sorted(
+    path for path in ROOT.rglob("*.md") if not {".venv", "build", "node_modules", "out", "data"} & set(path.parts)
+)
 SOURCES = [path for path in PAGES if "tests" not in path.parts]
 
 

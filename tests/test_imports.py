@@ -44,7 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "worker": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation"},
     "display": {"spec"},
     "show": {"spec", "wire", "nn", "pserver", "launch"},
-    "launch": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation", "worker"},
+    "sinks": {"spec", "rundir"},
+    "launch": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "evaluation", "worker", "sinks"},
     "paddle_v1": {"spec", "show", "data", "nn", "paddle_v1.rules"},
     "paddle_v1.rules": {"spec", "pserver", "paddle_v1"},
     "paddle_v1.registration": {"spec", "pserver", "paddle_v1", "paddle_v1.rules"},
@@ -57,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"spec", "kube"},
     "doctor": {"wire", "kube", "cluster"},
     "image": {"spec", "pserver", "paddle_v1.warm", "worker"},
-    "pod": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker"},
+    "pod": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker", "sinks"},
     "bench": {"spec", "wire", "rundir", "data", "nn", "pserver", "trainer", "worker", "launch", "paddle_v1"},
     "cli": {
         "spec",
@@ -99,7 +100,7 @@ REGISTER = {
 START = {"cluster/access.py": {"cli"}, "contract/volume.py": {"pod"}}
 TEXT = re.compile(r"^(umiak(?:\.\w+)+)\.?$|-m (umiak(?:\.\w+)+)")
 MODULES = sorted(UMIAK.glob("*/**/*.py"))
-HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX")
+HEAVY = ("torch", "boto3", "botocore", "troposphere", "matplotlib", "pyarrow", "tensorboardX", "mlflow", "wandb")
 
 
 def imported(path: Path, top_level_only: bool = False) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 from tests import installed
 from tests.installed import Installed
 from tests.processes import TINY
+from umiak.extras import EXTRAS
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +48,7 @@ def test_without_any_extra_it_trains_and_says_what_is_left_out(base: Installed, 
         *("python", "-c", "from umiak import extras; print(*[e for e in extras.EXTRAS if extras.missing(e)])"),
         cwd=tmp_path,
     )
-    assert absent.split() == [
-        "cluster",
-        "image",
-        "kube",
-        "page",
-        "paddle",
-        "parquet",
-        "plot",
-        "s3",
-        "tensorboard",
-        "tls",
-    ]
+    assert absent.split() == list(EXTRAS)
     shutil.copy(TINY, tmp_path / "model.py")
     told = base.run("train", "model.py", "--workers", "2", "--passes", "1", "--out", "out", cwd=tmp_path)
     left_out = "no picture of the curves and no TensorBoard events: pip install 'umiak[plot,tensorboard]' adds them"

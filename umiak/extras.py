@@ -21,6 +21,7 @@ EXTRAS: dict[str, dict[str, str]] = {
         "websocket": "websocket-client",
         "yaml": "PyYAML",
     },
+    "mlflow": {"mlflow": "mlflow-skinny"},
     "page": {"starlette": "starlette", "uvicorn": "uvicorn"},
     "paddle": {"fissix": "fissix"},
     "parquet": {"pyarrow": "pyarrow"},
@@ -28,6 +29,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "s3": {"boto3": "boto3", "botocore": "boto3"},
     "tensorboard": {"tensorboardX": "tensorboardX"},
     "tls": {"cryptography": "cryptography"},
+    "wandb": {"wandb": "wandb"},
 }
 """By extra: the modules it brings, and the package that each comes with."""
 

@@ -236,6 +236,15 @@ def encode_line(event: Event, now: datetime | None = None) -> bytes:
     return json.dumps({**encode(event), **time}).encode() + b"\n"
 
 
+def scalars(event: Pass | Round) -> dict[str, float]:
+    """What programs that draw curves show of an event, by the names it has there."""
+    if isinstance(event, Round):
+        return {"round/cost": event.cost, "round/samples_per_s": event.samples_per_s}
+    groups = {"train": event.train, "test": event.test or {}}
+    groups |= {f"tables/{table}": values for table, values in (event.tables or {}).items()}
+    return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+
+
 def stamp(when: datetime) -> str:
     """A time as all lines have it: UTC, with milliseconds."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

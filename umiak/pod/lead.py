@@ -16,13 +16,15 @@ import time
 
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
-from umiak.messages.events import Event, Round
+from umiak.messages.events import Event, Notice, Round, Snapshot
 from umiak.pod import staging
 from umiak.pod.keeper import Keeper
 from umiak.pod.report import emit
 from umiak.pod.settings import PodSettings
 from umiak.rundir import layout, lease
 from umiak.rundir.eventlog import EventLog
+from umiak.sinks.feed import Feed
+from umiak.sinks.target import targets
 from umiak.wire import credentials
 from umiak.wire.address import Address, listen
 from umiak.wire.server import FrameServer
@@ -155,7 +157,7 @@ def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> Non
     elif isinstance(refusal, ReplacedError) or not isinstance(refusal, UmiakError):
         raise refusal
     generation, places = (ours.generation, copy.deepcopy(ours.entry.places)) if ours else (0, None)
-    told = _Events(EventLog(environment.out))
+    told = _Events(EventLog(environment.out), _sinks(environment))
     coordinator = Coordinator(environment.job, [True] * environment.workers, keeper, told, rules, generation, places)
     tls = credentials.server_context(credentials.of_worker(environment.credentials, 0))
     host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
@@ -175,7 +177,7 @@ def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> Non
     if ours is not None:
         keeper.release(RELEASE_SECONDS)
     server.close()
-    told.written.close()
+    told.close(coordinator.result)
 
 
 def _take(environment: PodSettings, incarnation: str) -> lease.Lease:
@@ -199,15 +201,32 @@ def _linger(coordinator: Coordinator, server: FrameServer, alone: list[bool]) ->
         coordinator.tick()
 
 
+def _sinks(environment: PodSettings) -> Feed:
+    """Where --log-to says. What is wrong with that ends no training."""
+    try:
+        found = targets(environment.settings.log_to)
+    except UmiakError as error:
+        emit(Notice(f"warning: {error}; the job's image or its requirements must have it"))
+        found = []
+    return Feed(found, environment.out, lambda text: emit(Notice(text)))
+
+
 class _Events:
     """Events of a job on the pod's standard output, and in its directory."""
 
-    def __init__(self, written: EventLog) -> None:
-        self.written = written
+    def __init__(self, written: EventLog, sinks: Feed) -> None:
+        self._written, self._sinks, self._snapshot = written, sinks, ""
         self._round_at = 0.0
 
+    def close(self, result: tuple[int, str] | None) -> None:
+        """Without a result, another coordinator continues."""
+        self._sinks.close("stopped" if result is None else "failed" if result[0] else "done", self._snapshot)
+        self._written.close()
+
     def __call__(self, event: Event) -> None:
-        self.written(event)
+        self._written(event)
+        if isinstance(event, Snapshot):
+            self._snapshot = event.path
         if isinstance(event, Round):
             if time.monotonic() - self._round_at < ROUND_SECONDS:
                 return

@@ -4,6 +4,7 @@ OUT/pass-00000/                      snapshots: the model after a pass (snapshot
 OUT/best                             a link to the best of them, where passes are compared
 OUT/checkpoints/round-…-…/           checkpoints: pieces and a manifest (checkpoint.py, piece.py)
 OUT/metrics.jsonl, events.jsonl, tensorboard/, curves.png, run.json, job.log
+OUT/sinks.json, wandb/                what --log-to has sent, and where
 OUT/node_0/train.log, server.log, worker.log
 OUT/generations/, job.json, .lock    who may write here (generations.py, lease.py, lock.py)
 """
@@ -18,6 +19,8 @@ METRICS = "metrics.jsonl"
 EVENTS = "events.jsonl"
 TENSORBOARD = "tensorboard"
 CURVES = "curves.png"
+SINKS = "sinks.json"
+WANDB = "wandb"
 RUN = "run.json"
 JOB = "job.json"
 JOB_LOG = "job.log"
@@ -38,7 +41,7 @@ BUFFERS = "buffers.safetensors"
 MANIFEST = "manifest.json"
 """Commits a checkpoint."""
 
-OUTPUTS = (CHECKPOINTS, METRICS, EVENTS, TENSORBOARD, CURVES, RUN, JOB_LOG)
+OUTPUTS = (CHECKPOINTS, METRICS, EVENTS, TENSORBOARD, CURVES, SINKS, WANDB, RUN, JOB_LOG)
 """What a run writes beside snapshots and the logs of its workers."""
 
 

@@ -49,16 +49,7 @@ class Curves:
     def write(self, event: Pass | Round) -> None:
         append(self.path, events.encode_line(event, datetime.now(UTC)))
         if self._board:
-            self._board.add(_scalars(event), event.round)
-
-
-def _scalars(event: Pass | Round) -> dict[str, float]:
-    """What TensorBoard shows of an event, by the names it has there."""
-    if isinstance(event, Round):
-        return {"round/cost": event.cost, "round/samples_per_s": event.samples_per_s}
-    groups = {"train": event.train, "test": event.test or {}}
-    groups |= {f"tables/{table}": values for table, values in (event.tables or {}).items()}
-    return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+            self._board.add(events.scalars(event), event.round)
 
 
 class Recorder:
