@@ -20,6 +20,8 @@ EVENTS: list[Event] = [
     events.Alive(7),
     events.Phase(1, "training"),
     events.Round(1, 2, 9, 0.5, 1000.0),
+    events.Work(1, 9, 5, 2.0, 1.0, 0.5, 0.25, 0.25, 4096, 8192),
+    events.Processes(1, {"trainer": {"memory": 5e8, "cpu": 0.9}}),
     PASS,
     Pass(0, 4, 320, {"cost": 0.9}, None),
     events.Snapshot("out/pass-00001"),

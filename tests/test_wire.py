@@ -164,7 +164,7 @@ STRANGERS = {
         + b"\0",
         "an incomplete greeting",
     ),
-    "another version": (greeting(version=7), "protocol version 7, but this process uses 2"),
+    "another version": (greeting(version=7), f"protocol version 7, but this process uses {frames.VERSION}"),
     "an unknown role": (greeting(role="king\nE0101 fake line"), r"unknown role 'king\nE0101 fake line'"),
     "another token": (greeting(), "another job's token"),
     "a proof that is not ASCII": (greeting(proof="\u00e9\ud800"), "another job's token"),
