@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import io
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ S3 = "s3://"
 S3_ATTEMPTS = 10
 """A request that S3 refuses because it is busy is repeated so often, with growing pauses, before it is an error."""
 BROKEN_ATTEMPTS = 5
+SHOWN = 1000
+"""So many objects are looked at to say what there is where nothing matches: one request."""
 REFUSED = ("AccessDenied", "403", "InvalidAccessKeyId", "ExpiredToken", "SignatureDoesNotMatch", "RequestTimeTooSkewed")
 _PARTITION = re.compile(r"([A-Za-z_]\w*)=([^/]+)")
 
@@ -83,7 +86,7 @@ def unreadable(path: str, error: BaseException) -> UmiakError:
     text = str(error).splitlines()[0] if str(error) else repr(error)
     if not path.startswith(S3):
         return InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or text}")
-    code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    code = (getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")
     if code in ("PreconditionFailed", "412"):
         return changed(path)
     if code in ("NoSuchBucket", "NoSuchKey", "404"):
@@ -203,7 +206,7 @@ def _there(pattern: str) -> str:
     fixed = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0]
     if pattern.startswith(S3):
         bucket, _, prefix = fixed.removeprefix(S3).partition("/")
-        names = sorted({entry["Key"] for entry in _listed(bucket, prefix)})
+        names = sorted(entry["Key"] for entry in itertools.islice(_listed(bucket, prefix), SHOWN))
         where = f"{S3}{bucket}/{prefix}"
     else:
         directory = Path(fixed or ("/" if pattern.startswith("/") else "."))
@@ -212,5 +215,6 @@ def _there(pattern: str) -> str:
         names, where = sorted(path.name for path in directory.iterdir()), str(directory.resolve())
     if not names:
         return f"{where} is empty"
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    at_least = "at least " if len(names) == SHOWN else ""
+    more = f" and {at_least}{len(names) - 3} more" if len(names) > 3 else ""
     return f"{where} holds {', '.join(names[:3])}{more}"

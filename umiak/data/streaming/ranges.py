@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -156,8 +157,9 @@ def _csv(data: Any, kind: str, names: Sequence[str] | None, header: bool, schema
     return csv.read_csv(BufferReader(data), read, parse, csv.ConvertOptions(column_types=kinds))
 
 
+@functools.lru_cache(maxsize=1024)
 def _column_names(kind: str, header: bool, file: File) -> list[str]:
-    """The columns of a chunk that does not begin with the line that names them."""
+    """The columns of a chunk that does not begin with the line that names them. Read once per file."""
     import pyarrow
 
     with opened(file) as source:
