@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +25,11 @@ class Serving:
     address: str
     listener: socket.socket
     server: uvicorn.Server
+    index: Index
 
     def run(self) -> None:
+        # Much may have to be read: it begins before a browser asks.
+        threading.Thread(target=self.index.refresh, daemon=True).start()
         self.server.run(sockets=[self.listener])
 
 
@@ -39,7 +43,7 @@ def prepare(
     token, scheme = secrets.token_urlsafe(24), "https" if tls else "http"
     names = [LOOPBACK, "localhost"] if host == LOOPBACK else [bracketed(host)]
     app = server.application(index, built.STATIC, [f"{name}:{taken}" for name in names], scheme, taken, token)
-    return Serving(f"{scheme}://{names[0]}:{taken}/?token={token}{place}", listener, server.serve(app, tls))
+    return Serving(f"{scheme}://{names[0]}:{taken}/?token={token}{place}", listener, server.serve(app, tls), index)
 
 
 def bracketed(host: str) -> str:

@@ -54,4 +54,5 @@ class Source:
 
     @property
     def bytes(self) -> int:
-        return self.history.bytes
+        """In memory; 0 if nothing was read."""
+        return self.history.bytes if self.place.offset else 0
