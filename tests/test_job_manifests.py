@@ -251,3 +251,16 @@ def test_the_fingerprint_changes_with_the_file_and_the_config(directory: Path) -
     assert plan.make(JobSpec("rec", "img", passes=11), directory, "a").fingerprint != first
     (directory / "helper.py").write_text("x = 2\n")
     assert plan.make(JobSpec("rec", "img"), directory, "a").fingerprint != first
+
+
+def test_data_in_s3_are_read_where_they_are_with_the_role_of_the_service_account() -> None:
+    spec = pod(data="s3://clicks/2026", service_account="umiak-data")
+    assert environment(spec)["UMIAK_DATA"] == "s3://clicks/2026"
+    assert spec["serviceAccountName"] == "umiak-data"
+    assert spec["automountServiceAccountToken"] is False, (
+        "the token of the role comes by itself, that of Kubernetes is not needed"
+    )
+    assert not [name for name in environment(spec) if name.startswith("AWS_")]
+    on_volume = pod(data="clicks")
+    assert environment(on_volume)["UMIAK_DATA"] == "/volume/clicks"
+    assert "serviceAccountName" not in on_volume

@@ -106,3 +106,21 @@ def test_missing_fields_are_named_with_what_they_are() -> None:
 )
 def test_quantities(text: str, value: Any) -> None:
     assert float(quantity(text)) == value
+
+
+@pytest.mark.parametrize("place", ["clicks", "sets/clicks", "s3://clicks", "s3://clicks/2026/", "s3://clicks/day=1"])
+def test_data_may_be_on_the_volume_or_in_a_bucket(place: str) -> None:
+    spec = yamlfile.parse(f"{GOOD}data: {place}\n", "job.yaml", JobSpec)
+    assert spec.data == place and spec.reads_s3 == place.startswith("s3://")
+
+
+@pytest.mark.parametrize("place", ["s3://", "s3://A/b", "s3://clicks/*.parquet", "/clicks", "gs://clicks"])
+def test_data_that_are_in_neither_are_refused(place: str) -> None:
+    assert "data: must be " in complaint(f"{GOOD}data: '{place}'")
+
+
+def test_a_secret_is_kept_out_of_the_manifest() -> None:
+    env = "pod: {containers: [{name: worker, env: [{name: AWS_SECRET_ACCESS_KEY, %s}]}]}\n"
+    assert "AWS_SECRET_ACCESS_KEY would be readable in the job's manifest" in complaint(GOOD + env % "value: abc")
+    secret = "valueFrom: {secretKeyRef: {name: a, key: b}}"
+    assert yamlfile.parse(GOOD + env % secret, "job.yaml", JobSpec).pod

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,8 @@ def _submit(options: argparse.Namespace) -> int:
         print(plan.make(spec, options.file.parent, _namespace(options, spec.namespace)).text(), end="")
         return 0
     api, namespace = connect(options, spec.namespace)
+    if spec.reads_s3 and spec.service_account is None:
+        spec = replace(spec, service_account=api.access.made.get("service_account"))
     with api:
         lock = None
         if options.dry_run is None and (spec.requirements or spec.image == api.access.made.get("image")):

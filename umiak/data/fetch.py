@@ -11,7 +11,6 @@ import errno
 import hashlib
 import importlib.util
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from umiak.contract import environment
+from umiak.data.location import root
 from umiak.errors import InputError
 
 SUMS = "SHA256SUMS"
@@ -67,7 +67,10 @@ def fetch(name: str, directory: Path | None = None) -> Path:
 
 
 def default_directory() -> Path:
-    return Path(os.environ.get(environment.DATA) or "data")
+    directory = root()
+    if "://" in directory:
+        raise InputError(f"{environment.DATA}={directory}: this data set is read from a directory; copy it to a volume")
+    return Path(directory)
 
 
 def _install(target: Path, files: Mapping[str, bytes]) -> None:

@@ -105,7 +105,7 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
             f"there is no claim {split.claim!r} in namespace {namespace!r}; kubectl get pvc -n {namespace} lists them"
         )
     if split.account:
-        _require_account(api, namespace, split.account)
+        require_account(api, namespace, split.account, "--service-account")
     there = api.find(path("Job", namespace, split.name))
     if there is not None:
         if not _ended(there):
@@ -119,13 +119,13 @@ def submit(api: Api, namespace: str, split: Split) -> bool:
     return True
 
 
-def _require_account(api: Api, namespace: str, account: str) -> None:
-    """Without its account no pod of a Job is ever made, and nothing but an event says so."""
+def require_account(api: Api, namespace: str, account: str, where: str) -> None:
+    """Without its account no pod of a Job is ever made, and nothing but an event says so. `where` a user names another."""
     try:
         if api.find(path("ServiceAccount", namespace, account)) is None:
             raise InputError(
                 f"there is no service account {account!r} in namespace {namespace!r}; `umiak cluster up` makes umiak-data in "
-                "namespace default (-n default), or name another with --service-account"
+                f"namespace default (-n default), or name another with {where}"
             )
     except ApiError as error:
         # Not everybody who may create Jobs may look at accounts.

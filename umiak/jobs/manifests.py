@@ -113,6 +113,7 @@ def _pod(spec: JobSpec) -> Object:
         ],
         owns_volumes=True,
         subdomain=spec.name,
+        account=spec.service_account,
         grace_seconds=seconds(spec.grace),
         tolerations=[
             {
@@ -183,7 +184,7 @@ def _environment(spec: JobSpec) -> list[Object]:
         arguments=(*arguments, *spec.flags),
         grace_seconds=seconds(spec.grace),
         home=podspec.TMP,
-        data=f"{VOLUME}/{spec.data}" if spec.data else None,
+        data=spec.data if spec.reads_s3 else f"{VOLUME}/{spec.data}" if spec.data else None,
         shards=f"{VOLUME}/{spec.shards}" if spec.shards else None,
     )
     uid = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}

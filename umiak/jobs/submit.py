@@ -8,6 +8,7 @@ from typing import Literal
 
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.jobs import capacity
+from umiak.jobs.data import require_account
 from umiak.jobs.manifests import (
     CANCELLED_ANNOTATION,
     FINGERPRINT_ANNOTATION,
@@ -62,6 +63,8 @@ def look(api: Api, plan: Plan, now: datetime) -> Found:
         raise InputError(
             f"the claim {spec.claim} exists and is not this job's: name it in volume.claim, or rename the job"
         )
+    if spec.service_account:
+        require_account(api, space, spec.service_account, "service_account")
     if action != "resume" and (short := _room(api, plan)):
         warnings.append(short)
     return Found(action, tuple(warnings))

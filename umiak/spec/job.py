@@ -23,6 +23,8 @@ LONGEST_HOST = 63
 # Fields of a PodSpec that the workers find each other or their end by.
 OURS = ("restartPolicy", "hostname", "subdomain", "terminationGracePeriodSeconds", "automountServiceAccountToken")
 
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BINARY = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)}
 _DECIMAL = {unit: 1000**power for power, unit in enumerate(("k", "M", "G", "T", "P"), 1)}
@@ -75,6 +77,16 @@ def _inside(what: str) -> Check:
     return check
 
 
+S3 = "s3://"
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^*?\[\]]*)?")
+
+
+def _data(value: str) -> str | None:
+    if "://" not in value:
+        return _inside("the volume")(value)
+    return None if _BUCKET.fullmatch(value) else f"must be a bucket or a prefix, like s3://clicks/2026, not {value!r}"
+
+
 def _arguments(value: dict[str, str]) -> str | None:
     for name, text in value.items():
         if not name.isidentifier():
@@ -110,6 +122,13 @@ def _fragment(value: dict[str, Any]) -> str | None:
         items = value.get(name, [])
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             return f"{name} must be a list, as in a PodSpec"
+    for container in (each for name in ("containers", "initContainers") for each in value.get(name, [])):
+        for variable in container.get("env") or []:
+            if variable.get("name") in SECRETS and "value" in variable:
+                return (
+                    f"{variable['name']} would be readable in the job's manifest: let the role of a service_account read the "
+                    "data, or take it from a Secret with valueFrom"
+                )
     return None
 
 
@@ -221,8 +240,9 @@ class JobSpec:
     data: str | None = field(
         default=None,
         metadata=about(
-            "Directory on the volume with data sets as they are, read by all workers (UMIAK_DATA). null: none.",
-            _inside("the volume"),
+            "Where data sets are as they are: a directory on the volume, or s3://BUCKET/PREFIX, which the workers read without a "
+            "copy. The config finds them with umiak.data.path. null: none.",
+            _data,
         ),
     )
     shards: str | None = field(
@@ -230,6 +250,13 @@ class JobSpec:
         metadata=about(
             "Directory on the volume with shards from `umiak data split`; each worker gets its own as ./data. null: none.",
             _inside("the volume"),
+        ),
+    )
+    service_account: str | None = field(
+        default=None,
+        metadata=about(
+            "Service account of the workers, whose role may read data in s3://. null: for s3:// the cluster's own, else none.",
+            _matching(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "must be the name of a service account"),
         ),
     )
     volume: Volume = field(default_factory=Volume, metadata=about("Where data, output and checkpoints are."))
@@ -269,6 +296,11 @@ class JobSpec:
     def claim(self) -> str:
         """The claim that the workers mount: the given one, or the one that is made."""
         return f"{self.name}-volume" if self.volume.size else self.volume.claim or CLAIM
+
+    @property
+    def reads_s3(self) -> bool:
+        """Whether the workers read their data from S3, with the role of their service account."""
+        return self.data is not None and self.data.startswith(S3)
 
     @property
     def output(self) -> str:
