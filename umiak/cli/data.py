@@ -99,6 +99,7 @@ def _how(parser: argparse.ArgumentParser) -> None:
         "--whole", action="append", default=[], metavar="PATTERN", help="files that every shard gets whole"
     )
     parser.add_argument("--header", action="store_true", help="the first line of .csv and .tsv names columns")
+    parser.add_argument("--parquet", action="store_true", help="write .csv, .tsv and .jsonl files as Parquet")
     parser.add_argument("--overwrite", action="store_true", help="replace shards of other data")
 
 
@@ -135,9 +136,9 @@ def _split(options: argparse.Namespace) -> int:
     how = (options.shards, options.layout, options.whole, options.header)
     if remote.is_remote(options.source):
         with bar("splitting") as show:
-            _table(remote.split(options.source, options.out, *how, options.overwrite, show))
+            _table(remote.split(options.source, options.out, *how, options.overwrite, show, options.parquet))
         return 0
-    plan = split.plan(Path(options.source), *how)
+    plan = split.plan(Path(options.source), *how, parquet=options.parquet)
     print(f"splitting {', '.join(plan.split)}; whole in every shard: {', '.join(plan.whole) or 'nothing'}")
     with bar("splitting") as show:
         manifest = split.split(plan, options.out, options.overwrite, show)
@@ -170,6 +171,7 @@ def _submitted(options: argparse.Namespace) -> int:
         tuple(options.whole),
         options.header,
         options.overwrite,
+        options.parquet,
         dict(_pair(text) for text in options.env),
         options.service_account or (made.get("service_account") if options.source.startswith("s3://") else None),
     )

@@ -73,20 +73,26 @@ def split(
     header: bool = False,
     overwrite: bool = False,
     on_progress: OnProgress = lambda done, total: None,
+    parquet: bool = False,
 ) -> Manifest:
     """Bring a source and cut it as umiak.data.split does; what is already cut of the same content is left as it is."""
     place = origin(source)
     items = _plain_items(place)
     address = {"address": source, "content": {item.name: [item.size, item.tag] for item in items}}
     there = read(root)
-    if there is not None and (there.shards, there.layout, there.source.get("address")) == (shards, layout, address):
+    same = (shards, layout, address, parquet)
+    if there is not None and same == (
+        *(there.shards, there.layout, there.source.get("address")),
+        there.source.get("parquet", False),
+    ):
         return there
     if there is not None and not overwrite:
         raise InputError(
             f"{root} holds shards of other data; choose another directory or replace them with --overwrite"
         )
     local = bring(place, items, root, on_progress)
-    manifest = cutting.split(cutting.plan(local, shards, layout, whole, header, address), root, overwrite, on_progress)
+    plan = cutting.plan(local, shards, layout, whole, header, address, parquet)
+    manifest = cutting.split(plan, root, overwrite, on_progress)
     shutil.rmtree(root / FOLDER)
     return manifest
 

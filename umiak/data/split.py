@@ -12,7 +12,6 @@ import fnmatch
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from umiak.data import formats, parquet
+from umiak.data import formats
+from umiak.data.shardfile import Output
 from umiak.data.shardroot import STATE, delete_shards, in_the_way, locked, replace_shards
 from umiak.data.shards import (
     LAYOUTS,
@@ -33,9 +33,10 @@ from umiak.data.shards import (
     read,
     row_bytes,
 )
+from umiak.data.split_rows import PARQUET, check_names, opened, target_name
 from umiak.errors import InputError
 from umiak.extras import needed
-from umiak.files import CHUNK, disk_error, patiently, sync_directory, write_json
+from umiak.files import CHUNK, disk_error, patiently, write_json
 from umiak.paths import is_relative
 
 TRAIN_LIST = "train.list"
@@ -57,9 +58,14 @@ class Plan:
     header: bool
     address: dict[str, Any] | None = None
     """Where the source was brought from, which tells more of it than the time of its files here."""
+    parquet: bool = False
+    """Whether what is cut becomes Parquet, whatever it was."""
 
     def identity(self) -> dict[str, Any]:
         """Changes with the source and with how it is to be cut; a run continues only with the same."""
+        return {**self._identity(), **({"parquet": True} if self.parquet else {})}
+
+    def _identity(self) -> dict[str, Any]:
         if self.address is not None:
             return {"address": self.address, "split": sorted(self.split), "header": self.header}
         names = sorted((*self.split, *self.whole))
@@ -83,18 +89,38 @@ def plan(
     whole: Sequence[str] = (),
     header: bool = False,
     address: dict[str, Any] | None = None,
+    parquet: bool = False,
 ) -> Plan:
     """Decide what is cut. In a directory with a train.list that is what the list names; else all files of samples.
 
-    `whole` are patterns of files that every shard gets as they are.
+    `whole` are patterns of files that every shard gets as they are. With `parquet`, what is cut becomes Parquet.
     """
+    made = _plan(source, shards, layout, whole, header, address, parquet)
+    if parquet:
+        check_names(made.split)
+        if TRAIN_LIST in made.whole:
+            raise InputError(
+                f"--parquet would rename the files that {source / TRAIN_LIST} names; leave one of them out"
+            )
+    return made
+
+
+def _plan(
+    source: Path,
+    shards: int,
+    layout: str,
+    whole: Sequence[str],
+    header: bool,
+    address: dict[str, Any] | None,
+    parquet: bool,
+) -> Plan:
     if shards < 1:
         raise InputError(f"--shards {shards}: write at least 1")
     if layout not in LAYOUTS:
         raise InputError(f"--layout {layout} is unknown; write one of {', '.join(LAYOUTS)}")
     if source.is_file():
         formats.kind(source.name)
-        return Plan(source, (source.name,), (), shards, layout, header, address)
+        return Plan(source, (source.name,), (), shards, layout, header, address, parquet)
     if not source.is_dir():
         raise InputError(f"there is no file or directory {source}")
     names = [str(path.relative_to(source)) for path in sorted(source.rglob("*")) if path.is_file()]
@@ -109,7 +135,8 @@ def plan(
         raise InputError(
             f"{source} holds no file to split: known are .txt .csv .tsv .jsonl, all also .gz, and .parquet"
         )
-    return Plan(source, tuple(cut), tuple(name for name in names if name not in cut), shards, layout, header, address)
+    others = tuple(name for name in names if name not in cut)
+    return Plan(source, tuple(cut), others, shards, layout, header, address, parquet)
 
 
 def _listed(source: Path, names: list[str]) -> list[str]:
@@ -153,13 +180,13 @@ def _split(plan: Plan, root: Path, overwrite: bool, on_progress: OnProgress) -> 
     before = 0
     for name, path, cut in plan.files():
         if name not in state.done:
-            targets = [directory(root, plan.layout, index) / name for index in range(plan.shards)]
+            called = target_name(name) if cut and plan.parquet else name
+            targets = [directory(root, plan.layout, index) / called for index in range(plan.shards)]
             for target in targets:
                 target.parent.mkdir(parents=True, exist_ok=True)
             if cut:
-                work = _Cut(
-                    name, path, targets, sum(entry.samples for entry in state.done.values()), plan.header, state
-                )
+                first = sum(entry.samples for entry in state.done.values())
+                work = _Cut(called, path, targets, first, plan.header, state)
                 entry = work.run(partial(_report, on_progress, before, total))
             else:
                 entry = _whole(name, path, targets)
@@ -204,60 +231,22 @@ class _State:
         write_json(self.path, {"identity": self.identity, "done": done, "current": self.current})
 
 
-class _Output:
-    """One shard's part of a file, under a temporary name until it is whole. Counts and hashes what reaches the disk."""
-
-    def __init__(self, target: Path, at: int = 0, packed: bool = False) -> None:
-        """`at` is how much of an earlier, interrupted run is kept; what is `packed` is compressed on its way."""
-        self.target, self.temporary = target, target.with_name(f".{target.name}.part")
-        self._file = self.temporary.open("r+b" if at else "wb")
-        self._digest, self.bytes, self.samples = hashlib.sha256(), at, 0
-        while self._file.tell() < at:
-            self._digest.update(self._file.read(min(CHUNK, at - self._file.tell())))
-        self._file.truncate()
-        self._packed = gzip.GzipFile("", "wb", fileobj=self, mtime=0) if packed else None
-
-    def put(self, lines: list[bytes]) -> None:
-        data = b"".join(lines)
-        self._packed.write(data) if self._packed else self.write(data)
-
-    def write(self, data: bytes) -> int:
-        self._file.write(data)
-        self._digest.update(data)
-        self.bytes += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def publish(self) -> Piece:
-        if self._packed:
-            self._packed.close()
-        self.sync()
-        self._file.close()
-        self.temporary.replace(self.target)
-        sync_directory(self.target.parent)
-        return Piece(self.bytes, self._digest.hexdigest(), self.samples)
-
-
 class _Cut:
     """Cutting one file."""
 
     def __init__(self, name: str, path: Path, targets: list[Path], first: int, header: bool, state: _State) -> None:
         self.name, self.path, self.targets, self.first, self.state = name, path, targets, first, state
-        self.header = header and formats.kind_or_text(name) in (".csv", ".tsv")
+        self.titled = header and formats.kind_or_text(path.name) in (".csv", ".tsv")
+        self.rows = name.endswith(PARQUET)
         self.samples, self.content = 0, hashlib.sha256()
 
     def run(self, progress: Callable[[int], None]) -> Entry:
         try:
-            pieces = self._rows(progress) if self.path.suffix == ".parquet" else self._lines(progress)
+            pieces = self._rows(progress) if self.rows else self._lines(progress)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InputError(f"{self.path} is damaged: {error}; fetch it again") from None
-        return Entry(self.name, True, tuple(pieces), self.samples, self.first, self.content.hexdigest(), self.header)
+        titled = self.titled and not self.rows
+        return Entry(self.name, True, tuple(pieces), self.samples, self.first, self.content.hexdigest(), titled)
 
     def _mine(self, shard: int) -> slice:
         """Which of the next samples belong to a shard."""
@@ -273,7 +262,7 @@ class _Cut:
             )
             saved = raw.tell()
             for lines in batches(source, formats.kind_or_text(self.name) == ".csv"):
-                if self.header and not titled:
+                if self.titled and not titled:
                     titled = len(lines[0])
                     for output in outputs:
                         output.put(lines[:1])
@@ -290,20 +279,20 @@ class _Cut:
                     self._save(outputs, saved, titled)
             return [output.publish() for output in outputs]
 
-    def _begin(self, packed: bool) -> list[_Output]:
-        return [_Output(target, packed=packed) for target in self.targets]
+    def _begin(self, packed: bool) -> list[Output]:
+        return [Output(target, packed=packed) for target in self.targets]
 
-    def _save(self, outputs: list[_Output], at: int, titled: int) -> None:
+    def _save(self, outputs: list[Output], at: int, titled: int) -> None:
         for output in outputs:
             output.sync()
         sizes, counts = [output.bytes for output in outputs], [output.samples for output in outputs]
         self.state.current = {"path": self.name, "at": at, "titled": titled, "bytes": sizes, "samples": counts}
         self.state.save()
 
-    def _resume(self, raw: IO[bytes]) -> tuple[list[_Output], int]:
+    def _resume(self, raw: IO[bytes]) -> tuple[list[Output], int]:
         """Take up the parts of an interrupted run where its state says they were whole."""
         current = self.state.current
-        outputs = [_Output(target, at) for target, at in zip(self.targets, current["bytes"], strict=True)]
+        outputs = [Output(target, at) for target, at in zip(self.targets, current["bytes"], strict=True)]
         for output, count in zip(outputs, current["samples"], strict=True):
             output.samples = count
             self.samples += count
@@ -320,19 +309,19 @@ class _Cut:
 
         counts = [0] * len(self.targets)
         temporary = [target.with_name(f".{target.name}.part") for target in self.targets]
-        with parquet.opened(str(self.path)) as file, contextlib.ExitStack() as stack:
-            writers = [stack.enter_context(ParquetWriter(path, file.schema_arrow)) for path in temporary]
-            for batch in file.iter_batches():
+        with opened(self.path, self.titled) as (schema, batches), contextlib.ExitStack() as stack:
+            writers = [stack.enter_context(ParquetWriter(path, schema)) for path in temporary]
+            for batch, share in batches:
                 for shard, writer in enumerate(writers):
                     mine = np.arange(len(batch))[self._mine(shard)]
                     writer.write_batch(batch.take(mine))
                     counts[shard] += len(mine)
                 self.content.update(b"".join(row_bytes(row) for row in batch.to_pylist()))
                 self.samples += len(batch)
-                progress(self.path.stat().st_size * self.samples // file.metadata.num_rows)
+                progress(int(self.path.stat().st_size * share))
         pieces = []
         for path, target, count in zip(temporary, self.targets, counts, strict=True):
-            output = _Output(target, path.stat().st_size)
+            output = Output(target, path.stat().st_size)
             output.samples = count
             pieces.append(output.publish())
         return pieces
@@ -341,7 +330,7 @@ class _Cut:
 def _whole(name: str, path: Path, targets: list[Path]) -> Entry:
     pieces = []
     for target in targets:
-        output = _Output(target)
+        output = Output(target)
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 output.write(chunk)

@@ -40,6 +40,7 @@ class Split:
     whole: tuple[str, ...] = ()
     header: bool = False
     overwrite: bool = False
+    parquet: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     # Whose rights the pod has outside the cluster, as a bucket's reader; None: nobody's.
     account: str | None = None
@@ -54,7 +55,8 @@ class Split:
         source = self.source if "://" in self.source else f"{VOLUME}/{self.source.lstrip('/')}"
         words = ["umiak", "data", "split", source, f"{VOLUME}/{self.out.lstrip('/')}", f"--shards={self.shards}"]
         words += [f"--layout={self.layout}", *(f"--whole={pattern}" for pattern in self.whole)]
-        return words + ["--header"] * self.header + ["--overwrite"] * self.overwrite
+        words += ["--header"] * self.header + ["--parquet"] * self.parquet
+        return words + ["--overwrite"] * self.overwrite
 
 
 def manifest(split: Split) -> dict[str, Any]:
