@@ -1,4 +1,4 @@
-"""`umiak job init | submit | ls | status | wait | logs | cancel | delete`: training on Kubernetes."""
+"""`umiak job init | submit | ls | status | wait | logs | page | cancel | delete`: training on Kubernetes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from umiak import __version__
+from umiak.cli import job_page
 from umiak.cli.arguments import Parser
 from umiak.cli.kube import add_options, connect, with_extra
 from umiak.errors import InputError, RetryError
@@ -75,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--worker", type=int, metavar="N", help="whose")
     logs.add_argument("--server", action="store_true", help="show the parameter server's log instead of the trainer's")
     logs.add_argument("--since", type=_seconds, metavar="TIME", help="show only the last 90s, 10m or 2h")
+
+    job_page.register(verbs)
 
     _named(verbs, "cancel", "write a checkpoint and stop; submit resumes from it", _cancel)
 

@@ -19,6 +19,11 @@ class Prices:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], Decimal | None] = {}
 
+    @property
+    def asked(self) -> bool:
+        """Whether there was anything to ask AWS."""
+        return bool(self._known)
+
     def __call__(self, node: Node) -> Decimal | None:
         kind, region = node.labels.get(TYPE), node.labels.get(REGION)
         if not node.provider.startswith("aws:") or not kind or not region:

@@ -37,19 +37,21 @@ class Index:
 
     def __init__(
         self, named: Sequence[Path], expected: bool = False, price: Price | None = None, jobs: Jobs | None = None,
-        cache: Path | None = None,
+        cache: Path | None = None, notes: Callable[[], list[str]] = list, titles: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """`expected`: the one directory that is named is a run, even if it is not there yet. `jobs` says which directory belongs
-        to a job of a cluster; without `cache`, nothing is kept for the next server."""
+        to a job of a cluster; without `cache`, nothing is kept for the next server. `notes` are more problems, `titles` what the
+        directories are called."""
         for path in [] if expected else named:
             if not path.is_dir():
                 raise InputError(f"{path} is no directory: name one that holds runs")
             if not os.access(path, os.R_OK | os.X_OK):
                 raise InputError(f"{path} cannot be read: change its permissions, or name another directory")
         self.roots = [path.resolve() for path in named]
-        self.price, self.jobs = price, jobs
+        self.titles = list(titles) or [printable(root) for root in self.roots]
+        self.price, self.jobs, self._notes = price, jobs, notes
         self.expected_id = self._made(self.roots[0], self.roots[0]).id if expected else None
-        self.problems: list[str] = []
+        self._problems: list[str] = []
         self.indexing: Indexing | None = None
         self.lock = threading.RLock()
         self.runs: dict[str, Run] = {}
@@ -96,7 +98,7 @@ class Index:
             for path in [root] if self.expected_id else below(root, problems):
                 made = self._made(path, root)
                 here[made.id] = self._found.get(made.id, made)
-        self.problems, self._found = problems, here
+        self._problems, self._found = problems, here
         self._live &= set(here)
         for gone in [each for each in self.runs if each not in here]:
             del self.runs[gone]
@@ -126,6 +128,10 @@ class Index:
             if size and total > MOST_BYTES and each not in held[:1]:
                 with self.lock:
                     self._found[each].forget()
+
+    @property
+    def problems(self) -> list[str]:
+        return [*self._problems, *self._notes()]
 
     def all(self) -> list[RunDirectory]:
         return list(self._found.values())

@@ -154,7 +154,8 @@ class RunDirectory:
         history = self.events.history if self.events.place.offset else self.metrics.history
         if price is None or math.isnan(history.started):
             return None
-        now = time.time() if self.is_locked(locked) else history.updated
+        runs = self.job.state == "running" if self.job else self.is_locked(locked)
+        now = time.time() if runs else history.updated
         passes = self.curves.passes
         end = passes[-1]["time"] if passes else None
         until = history.worked(end) if end is not None else None

@@ -24,7 +24,6 @@ from umiak.page.answers import Axis, Comparison, Runs, Series
 from umiak.page.gate import Gate
 from umiak.page.index import Index
 from umiak.page.rundirectory import RunDirectory
-from umiak.page.saved import printable
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css", "LICENSES.txt": "text/plain"}
@@ -79,7 +78,7 @@ class Answers:
         index = self.index
         answer: Runs = {
             "runs": list(dict(index.runs).values()),
-            "roots": [printable(root) for root in index.roots],
+            "roots": index.titles,
             "indexing": index.indexing,
             "problems": index.problems,
             "version": __version__,
