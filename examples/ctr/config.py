@@ -1,6 +1,7 @@
 """Will this impression be clicked? Wide & deep: one weight per category, and a network on their embeddings.
 
-Runs on made-up impressions over 10 million ids. With Criteo's files: train=ctr.criteo("train.txt").
+Runs on made-up impressions over 10 million ids, streamed from Parquet files that `umiak data fetch ctr` makes, or the first run.
+With Criteo's files: train=ctr.criteo("train.txt").
 `--config_args rows=float16` keeps the embeddings in half precision.
 """
 
@@ -30,10 +31,11 @@ class WideAndDeep(nn.Module):
         return (self.wide(batch["ids"]) + self.deep(torch.cat([rows, batch["dense"]], 1))).squeeze(1)
 
 
+data = ctr.load()
 config = umiak.Config(
     model=WideAndDeep,
-    train=ctr.synthetic(500_000, seed=0),
-    test=ctr.synthetic(50_000, seed=1),
+    train=data.train,
+    test=data.test,
     loss=lambda output, batch: nn.functional.binary_cross_entropy_with_logits(output, batch["label"].float()),
     optimizer=umiak.AdaGrad(lr=1e-2),
     batch_size=2048,

@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     fetch = verbs.add_parser("fetch", help="fetch a data set unless it is already there")
-    fetch.add_argument("name", metavar="NAME", help="movielens or reviews")
+    fetch.add_argument("name", metavar="NAME", help="movielens, reviews, or ctr: made-up click logs as Parquet")
     fetch.add_argument("--directory", type=Path, metavar="DIR", help="default $UMIAK_DATA, or ./data")
     fetch.set_defaults(verb=_fetch)
 

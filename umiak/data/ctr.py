@@ -5,20 +5,25 @@ A sample has `ids` (26 ids, each feature in a range of its own), `dense` (13 flo
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from umiak.data.columns import Columns
+from umiak.data.fetch import fetch
+from umiak.data.location import path, root
 from umiak.data.streaming.source import WINDOW, Stream, stream
+from umiak.extras import needed
 
 FEATURES, DENSE = 26, 13
 IDS = 10_000_000
 """How many ids there are over all features."""
 DIGITS = 8
+FILE_ROWS = 100_000
 _COUNTS = [f"f{number}" for number in range(1, 1 + DENSE)]
 _CATEGORIES = [f"f{number}" for number in range(1 + DENSE, 1 + DENSE + FEATURES)]
 _HEX = np.full(256, 255, np.uint8)
@@ -34,6 +39,45 @@ def criteo(paths: str | Path | Sequence[str | Path], ids: int = IDS, window: int
     types = dict.fromkeys(_COUNTS, int) | dict.fromkeys(_CATEGORIES, str)
     parse = partial(_impressions, ids // FEATURES)
     return stream(paths, {"f0": int, **types}, parse, by="batch", header=False, format="tsv", window=window)
+
+
+class Clicks(NamedTuple):
+    train: Stream
+    test: Stream
+
+
+def load() -> Clicks:
+    """Made-up impressions as Parquet, streamed: 500,000 to train on and 50,000 to test on, over ten million ids.
+
+    `umiak data fetch ctr` makes the files, once, or the first call does. With UMIAK_DATA=s3://… they are read from there.
+    """
+    if "://" not in root():
+        fetch("ctr")
+    return Clicks(stream(path("ctr/train-*.parquet")), stream(path("ctr/test-*.parquet")))
+
+
+def files(train: int = 500_000, test: int = 50_000, ids: int = IDS, rows: int = FILE_ROWS) -> dict[str, bytes]:
+    """The same as Parquet files, by their names: `rows` in each, in row groups of a fifth of that."""
+    found = {}
+    for name, table in {"train": synthetic(train, 0, ids), "test": synthetic(test, 1, ids)}.items():
+        for number, begin in enumerate(range(0, len(table), rows)):
+            part = Columns(table.take(np.arange(begin, min(begin + rows, len(table)))))
+            found[f"{name}-{number:03}.parquet"] = _parquet(part, max(rows // 5, 1))
+    return found
+
+
+def _parquet(table: Columns, group: int) -> bytes:
+    with needed("parquet", "click logs as Parquet need"):
+        import pyarrow
+        from pyarrow import parquet
+
+    def listed(values: np.ndarray) -> Any:
+        return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
+
+    columns = {"ids": listed(table["ids"]), "dense": listed(table["dense"]), "label": pyarrow.array(table["label"])}
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file, row_group_size=group, write_page_checksum=True)
+    return file.getvalue()
 
 
 def synthetic(samples: int, seed: int = 0, ids: int = IDS) -> Columns:
