@@ -84,6 +84,7 @@ def _ls(options: argparse.Namespace) -> int:
 
 
 def _pull(options: argparse.Namespace) -> int:
+    from umiak.cli import job_cost
     from umiak.jobs import output
 
     *passes, directory = options.words
@@ -94,6 +95,7 @@ def _pull(options: argparse.Namespace) -> int:
         files = output.chosen(output.listing(pod, place.directory), wanted)
         with bar("pulling") as show:
             travelled = output.pull(pod, place.directory, files, Path(directory), show)
+        job_cost.write_price(pod.api, pod.namespace, options.job, Path(directory))
     total = sum(file.size for file in files)
     print(f"{directory}: {len(files)} files, {total:,} bytes, checksums match; {travelled:,} bytes transferred")
     return 0

@@ -23,7 +23,9 @@ from umiak.errors import InputError, UmiakError
 from umiak.files import exists, read_bytes, write_json
 from umiak.launch.plan import JOB, plan_workers
 from umiak.launch.supervisors import Supervisors
+from umiak.messages import failure
 from umiak.messages.events import Event, Failed, Notice, Snapshot, Work
+from umiak.messages.failure import Failure
 from umiak.rundir import layout
 from umiak.rundir.eventlog import EventLog
 from umiak.rundir.lock import locked
@@ -45,6 +47,14 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[Event], None]
 LOOK_SECONDS = 0.25
+
+
+class JobError(UmiakError):
+    """A job of workers that ended without a model: by a worker's failure, or because it was asked to stop."""
+
+    def __init__(self, message: str, code: int, cause: Failure | None) -> None:
+        super().__init__(message)
+        self.exit_code, self.cause = code, cause
 
 
 def train(settings: Settings, on_event: OnEvent, loaded: Loaded | None = None) -> int:
@@ -107,11 +117,19 @@ def _train(settings: Settings, directory: LocalDirectory, on_event: OnEvent, loa
                 _alone(settings, directory, loaded, watch)
             else:
                 _together(settings, directory, loaded, watch)
-        except UmiakError as error:
-            written(Failed(str(error)))
+        except Exception as error:
+            written(_told(error))
             raise
         watch(conclude(settings.save_dir, loaded, time.monotonic() - begun, snapshots[-1]))
     return 0
+
+
+def _told(error: Exception) -> Failed:
+    if isinstance(error, JobError):
+        return failure.told(error.exit_code, str(error), error.cause)
+    if isinstance(error, UmiakError):
+        return Failed(str(error), error.exit_code, 0, "trainer", type(error).__name__)
+    return Failed(f"{type(error).__name__}: {error}", UmiakError.exit_code, 0, "trainer")
 
 
 def _alone(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_event: OnEvent) -> None:
@@ -154,9 +172,7 @@ def _together(settings: Settings, directory: LocalDirectory, loaded: Loaded, on_
     assert coordinator.result is not None
     code, message = coordinator.result
     if code:
-        error = UmiakError(message + ("; continue with --resume" if code == 75 else ""))
-        error.exit_code = code
-        raise error
+        raise JobError(message + ("; continue with --resume" if code == 75 else ""), code, coordinator.cause)
 
 
 def _coordinate(coordinator: Coordinator, server: FrameServer, supervisors: Supervisors, stop: threading.Event) -> None:

@@ -169,9 +169,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A job on this machine has failed."""
+    """A job has failed, or was asked to stop (`reason`). Where a worker's failure ended it: whose, and its last lines."""
 
     message: str = ""
+    code: int | None = None
+    worker: int | None = None
+    role: str | None = None
+    reason: str | None = None
+    log: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from umiak.contract import reasons
 from umiak.errors import RetryError, StorageError
+from umiak.messages.events import Failed
 
 RETRY = RetryError.exit_code
 
@@ -59,3 +61,10 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.role} of worker {self.worker}: {self.message}"
+
+
+def told(code: int, message: str, cause: Failure | None) -> Failed:
+    """How a job ended, for events.jsonl. What ends without a cause, and may continue, was asked to stop."""
+    if cause is None:
+        return Failed(message, code, reason=reasons.STOPPED if code == RETRY else None)
+    return Failed(message, code, cause.worker, cause.role, cause.kind or None, cause.log or None)

@@ -16,6 +16,7 @@ import time
 
 from umiak import logs
 from umiak.errors import ReplacedError, UmiakError, describe, described
+from umiak.messages import failure
 from umiak.messages.events import Event, Notice, Round, Snapshot
 from umiak.pod import staging
 from umiak.pod.keeper import Keeper
@@ -177,6 +178,8 @@ def coordinate(environment: PodSettings, incarnation: str, lifeline: int) -> Non
     if ours is not None:
         keeper.release(RELEASE_SECONDS)
     server.close()
+    if coordinator.result is not None and coordinator.result[0] and not coordinator.moving:
+        told.write(failure.told(*coordinator.result, coordinator.cause))
     told.close(coordinator.result)
 
 
@@ -222,6 +225,10 @@ class _Events:
         """Without a result, another coordinator continues."""
         self._sinks.close("stopped" if result is None else "failed" if result[0] else "done", self._snapshot)
         self._written.close()
+
+    def write(self, event: Event) -> None:
+        """In the directory alone: every pod prints its own end."""
+        self._written(event)
 
     def __call__(self, event: Event) -> None:
         self._written(event)
