@@ -115,6 +115,15 @@ class Browser:
             actions.send_keys(getattr(Keys, key, key))
         actions.perform()
 
+    def over(self, element: WebElement, x: float, y: float = 0.5) -> ActionChains:
+        """The pointer at a place inside, as shares of width and height."""
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+        box = element.rect
+        actions = ActionChains(self.driver, duration=20)
+        return actions.move_to_element_with_offset(
+            element, int((x - 0.5) * box["width"]), int((y - 0.5) * box["height"])
+        )
+
     def type(self, selector: str, text: str) -> None:
         element = self.find(selector)
         element.clear()

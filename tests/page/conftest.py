@@ -52,13 +52,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with two runs that differ in a flag: one of three workers, one of a single process."""
     root = tmp_path_factory.mktemp("runs")
     for name, words in (("three", ["--workers", "3"]), ("alone", ["--local", "--seed", "7"])):
-        umiak("train", TINY, "--passes", "3", "--log_period", "1", "--out", root / name, *words, pause=0.05)
+        umiak("train", TINY, "--passes", "3", "--log_period", "1", "--out", root / name, *words, pause=0.12)
     return root
 
 
 @pytest.fixture
 def page(browser: Browser, trained: Path) -> Iterator[Served]:
-    """The list of the trained runs, open in the browser."""
-    with opened(browser, trained) as made:
+    """The list of the trained runs, on machines that cost a tenth of a cent a second, open in the browser."""
+    with opened(browser, trained, "--dollars-per-hour", "3.6") as made:
         browser.find(".runs-table")
         yield made

@@ -1,6 +1,6 @@
 /** A chart of lines (uPlot), with its title, legend, values under the pointer, zoom and keyboard. It knows nothing of runs. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { measure } from "../format";
 import type { Range } from "../source";
@@ -77,7 +77,8 @@ export function Chart(props: ChartProps) {
     };
   }, [structure, nothing]);
 
-  useEffect(() => {
+  // In the same frame as the words around it.
+  useLayoutEffect(() => {
     plot.current?.setData(data as uPlot.AlignedData, true);
   }, [data, range?.from, range?.to]);
 

@@ -20,7 +20,7 @@ export function LogsView({ detail, chosen }: { detail: Detail; chosen: URLSearch
       <Empty title="No logs">
         <p>
           {exported
-            ? "This file was exported without logs. `umiak page --export FILE --logs` includes them."
+            ? "This file was exported without logs. `umiak page --export FILE.html --with-logs` includes them."
             : "The run has written none. Its workers write theirs from their first second."}
         </p>
       </Empty>

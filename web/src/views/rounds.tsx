@@ -28,8 +28,7 @@ export function Rounds({ detail }: { detail: Detail }) {
         {rows.map((work) => (
           <li key={work.worker} class={work.worker === detail.slowest?.worker && rows.length > 1 ? "slowest" : ""}>
             <span class="rounds-name">
-              worker {work.worker}
-              {work.worker === detail.slowest?.worker && rows.length > 1 && <em>slowest</em>}
+              worker {work.worker} {work.worker === detail.slowest?.worker && rows.length > 1 && <em>slowest</em>}
             </span>
             <span class="rounds-track">
               <span class="rounds-bar" style={{ width: `${(100 * perRound(work)) / longest}%` }}>
