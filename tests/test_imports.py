@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "paddle_v1.warm": {"spec", "nn", "pserver", "paddle_v1", "paddle_v1.rules"},
     "paddle_v1.command": {"spec", "wire", "rundir", "trainer", "evaluation", "worker", "paddle_v1", "paddle_v1.rules"},
     "paddle_v1.pods": {"spec", "wire", "rundir", "data", "trainer", "worker", "pod"},
-    "page": {"spec", "rundir"},
+    "page": {"spec", "rundir", "show"},
     "kube": {"spec"},
     "jobs": {"spec", "wire", "kube"},
     "cluster": {"spec", "kube"},

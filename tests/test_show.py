@@ -8,8 +8,8 @@ import pytest
 
 from umiak.cli.main import main
 from umiak.show import modules
-from umiak.show.outline import Outline, Part, Variable
 from umiak.show.picture import layout
+from umiak.spec.outline import Outline, Part, Variable
 from umiak.spec.settings import Settings
 
 V1 = """from paddle.trainer_config_helpers import *

@@ -12,7 +12,7 @@ from umiak.spec.flags import Own
 from umiak.spec.settings import FLAGS, Flag, Settings
 
 if TYPE_CHECKING:
-    from umiak.show.outline import Outline
+    from umiak.spec.outline import Outline
 
 ABOUT = """Reads native and v1 configs; trains nothing and needs no data beyond what the config itself opens.
 --workers, --servers and the ports say which job's services are meant; --output names the picture."""
@@ -73,7 +73,7 @@ def _outline(config: Path, read: Arguments) -> Outline:
     from umiak.paddle_v1.formats import outline as layers
     from umiak.paddle_v1.language import reading
     from umiak.show import modules
-    from umiak.show.outline import Outline
+    from umiak.spec.outline import Outline
     from umiak.spec.load import load
     from umiak.trainer.forward import build, choose_device
 

@@ -106,7 +106,7 @@ class RunDirectory:
             "seconds": lasted,
             "passes": len(passes),
             "round": max(last, default=None),
-            "samples": sum(each["samples"] for each in passes) or None,
+            "samples": passes[-1]["samples"] if passes else None,
             "samplesPerSecond": number(float(rounds["samplesPerSecond"][-1])) if len(rounds) else None,
             "workers": workers if isinstance(workers, int) and workers > 0 else None,
             "metric": self._metric(about),
@@ -159,7 +159,7 @@ class RunDirectory:
         passes = self.curves.passes
         end = passes[-1]["time"] if passes else None
         until = history.worked(end) if end is not None else None
-        samples = sum(each["samples"] for each in passes)
+        samples = passes[-1]["samples"] if passes else None
         return cost.cost(price, history.worked(now), history.lost_until(now), until, samples)
 
     def _modified(self) -> float | None:

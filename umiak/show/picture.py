@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from umiak.extras import needed
-from umiak.show.outline import Held, Outline, Part
+from umiak.spec.outline import Held, Outline, Part
 
 _INK, _LINE, _PLAIN, _EMPTY = "#333333", "#9aa5b1", "#f4f5f7", "#e9ecef"
 _WIDTH, _HEIGHT, _GAP = 2.7, 0.56, 0.36

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from umiak.show.outline import Outline
+from umiak.spec.outline import Outline
 
 # Where no terminal says how wide it is, names are worth more than a narrow column.
 WIDTH = 150

@@ -19,6 +19,7 @@ from umiak.trainer import beginning, state
 from umiak.trainer.connecting import Connect, connected
 from umiak.trainer.forward import build, choose_device
 from umiak.trainer.initial import load_dense
+from umiak.trainer.outline import outlined
 from umiak.trainer.records import Curves, Recorder
 from umiak.trainer.saving import Saver
 from umiak.trainer.session import Session
@@ -73,7 +74,7 @@ def opened(
         saver = Saver(task, session, model, report)
         blob = beginning.begin(task, session, saver)
         torch.manual_seed(mix(settings.seed, task.trainer))
-        curves, work = _curves(task, session), partial(session.work, task.trainer)
+        curves, work = _curves(task, session, model), partial(session.work, task.trainer)
         recorder = Recorder(report, curves, settings.log_period, settings.dot_period, dots, work)
         trainer = Trainer(task, model, session, recorder, saver, stop_requested)
         _restore(task, trainer, blob)
@@ -127,11 +128,13 @@ def _start_event(session: Session, assignment: Assignment) -> Start:
     )
 
 
-def _curves(task: Task, session: Session) -> Curves | None:
+def _curves(task: Task, session: Session, model: torch.nn.Module) -> Curves | None:
     """Trainer 0 keeps them, without what lies past the checkpoint it begins with."""
     out = task.assignment.out
     if out is None or task.trainer != 0:
         return None
     generations.check(out, task.assignment.generation)
-    about.write(out, task.settings, task.loaded, task.assignment.trainers)
+    title = task.loaded.path.name if task.loaded.path else "model"
+    drawn = outlined(title, model, session, not task.assignment.services)
+    about.write(out, task.settings, task.loaded, task.assignment.trainers, drawn)
     return Curves(out, session.round)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from umiak.paddle_v1.graph import Graph, Layer
-from umiak.show.outline import Part
+from umiak.spec.outline import Part
 
 
 def parts(graph: Graph) -> tuple[Part, ...]:

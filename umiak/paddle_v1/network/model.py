@@ -9,11 +9,13 @@ from torch import Tensor, nn
 
 from umiak.data.columns import count
 from umiak.errors import InputError
+from umiak.paddle_v1.formats import outline
 from umiak.paddle_v1.graph import Graph, Layer
 from umiak.paddle_v1.network import initialise, values
 from umiak.paddle_v1.network.costs import COSTS
 from umiak.paddle_v1.network.layers import IDS, LABELS, LAYERS, VECTORS, Step, Weight
 from umiak.paddle_v1.network.values import Value
+from umiak.spec.outline import Part
 
 
 class Output(NamedTuple):
@@ -94,6 +96,10 @@ class V1Model(nn.Module):
             tuple(found[place].data for place in self._costs),
             {name: found[place] for name, place in self._shown.items()},
         )
+
+    def outlined(self) -> tuple[Part, ...]:
+        """Its layers, for whoever draws it."""
+        return outline.parts(self.graph)
 
     @staticmethod
     def loss(output: Output, batch: Mapping[str, Any]) -> Tensor:
