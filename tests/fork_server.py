@@ -6,6 +6,10 @@ runs the module as `python -m` does, in a session, directory and environment of 
 
     pytest worker ── ForkedPopen ──▶ fork server ── fork ──▶ a process that ends at once ── fork ──▶ python -m umiak.cli.main
 
+The parameter servers that such a process starts are forks, too (`ServerFork`). To start, a server takes 0.7 s of the processor,
+and the tests start hundreds. The cluster tests, and tests that start a fresh interpreter, have servers that are programs of their
+own.
+
 An orphan becomes a child of its nearest ancestor that asks for orphans, here the pytest worker. So the test itself waits for
 the process it started, as for any child.
 """
@@ -18,7 +22,9 @@ import functools
 import gc
 import importlib
 import json
+import logging
 import os
+import resource
 import runpy
 import signal
 import socket
@@ -39,7 +45,11 @@ PRELOADED = (
     "umiak.pod.main",
     "umiak.trainer.board",
     "umiak.trainer.run",
+    "umiak.worker.server",
 )
+SERVER = "umiak.worker.server"
+SERVER_NAME = b"umiak-server"
+PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
 LENGTH = struct.Struct("!I")
 PYTHON = [sys.executable, "-m"]
@@ -72,6 +82,39 @@ class ForkedPopen(subprocess.Popen[Any]):
         self.pid = _server().fork(request, given)
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+class ServerFork(subprocess.Popen[Any]):
+    """`python -m umiak.worker.server` without a new interpreter: a fork of the process that starts it."""
+
+    def _execute_child(self, args: list[str], *rest: Any) -> None:
+        if args != [*PYTHON, SERVER]:
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
+        pipes = rest[9:15]  # both ends of those of stdin, stdout and stderr
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve_parameters(*(mine for mine in (pipes[0], pipes[3], pipes[5])))
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def _serve_parameters(*given: int) -> None:
+    """In the fork: what a new interpreter would have of its own, then the program. Never returns."""
+    code = 1
+    try:
+        for number, mine in enumerate(given):
+            if mine != -1:
+                os.dup2(mine, number)
+        logging.getLogger("umiak").handlers.clear()
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(PR_SET_NAME, SERVER_NAME)
+        sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+        code = importlib.import_module(SERVER).main()
+    finally:
+        os._exit(code)
 
 
 class _Server:
@@ -183,6 +226,7 @@ def main() -> None:
     gc.freeze()  # or the first collection of every fork would copy all of this
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     if request is not None:
+        subprocess.Popen = ServerFork  # type: ignore[misc]
         runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fork_server import ForkedPopen
-from tests.processes import TINY, alive, children, descendants, wait_until_gone
+from tests.processes import TINY, alive, children, descendants, is_server, wait_until_gone
 from umiak.wire import credentials
 
 PORTS_APART = 10
@@ -152,7 +152,7 @@ def process(pods: Pods, index: int, who: str) -> int:
     """A process of a pod. The server is a program of its own; of the forks, the coordinator is the one that was made first."""
     pod = pods.running[index].pid
     below = [pid for pid in children(pod) if alive(pid)]
-    servers = [pid for pid in below if b"umiak.worker.server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    servers = [pid for pid in below if is_server(pid)]
     forks = [pid for pid in below if pid not in servers]
     return servers[0] if who == "server" else forks[0] if who == "coordinator" else forks[-1]
 

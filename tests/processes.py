@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.fork_server import ForkedPopen
+from tests.fork_server import SERVER, SERVER_NAME, ForkedPopen
 
 TINY = Path(__file__).with_name("tiny.py")
 
@@ -62,6 +62,14 @@ def descendants(pid: int) -> list[int]:
     for child in children(pid):
         found += [child, *descendants(child)]
     return found
+
+
+def is_server(pid: int) -> bool:
+    """Whether a process is a parameter server: a fork of the tests, or the program that users have."""
+    process = Path(f"/proc/{pid}")
+    return (process / "comm").read_bytes().strip() == SERVER_NAME or SERVER.encode() in (
+        process / "cmdline"
+    ).read_bytes()
 
 
 def alive(pid: int) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.processes import TINY, children, descendants, kill_tree, start, umiak, wait_until_gone
+from tests.processes import TINY, children, descendants, is_server, kill_tree, start, umiak, wait_until_gone
 from umiak.errors import RetryError
 from umiak.pserver.asynchronous import AsyncService
 from umiak.pserver.protocol import Flags, ServiceSpec
@@ -109,9 +109,7 @@ def wait_for_rounds(out: Path, seconds: float = 60) -> None:
 
 def trainer_of(supervisor: int) -> int:
     """The trainer among a supervisor's children: the one that is not a server of its own program."""
-    return next(
-        pid for pid in children(supervisor) if b"umiak.worker.server" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+    return next(pid for pid in children(supervisor) if not is_server(pid))
 
 
 @pytest.mark.parametrize("victim", [0, 2])
@@ -138,9 +136,7 @@ def test_a_lost_server_restarts_the_job_from_its_checkpoint(tmp_path: Path) -> N
         while not (out / "pass-00000" / "done").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        server = next(
-            p for p in descendants(process.pid) if b"umiak.worker.server" in Path(f"/proc/{p}/cmdline").read_bytes()
-        )
+        server = next(pid for pid in descendants(process.pid) if is_server(pid))
         os.kill(server, signal.SIGKILL)
         text, err = process.communicate(timeout=90)
     finally:
