@@ -60,9 +60,3 @@ def test_chosen_runs_are_laid_over_each_other_and_what_differs_is_listed(browser
     browser.click_text(".check", "Also what is the same")
     browser.shows("log_period", ".differences")
     browser.shows("The configs are the same")
-
-
-def test_the_list_fits_a_telephone(browser: Browser, page: Served) -> None:
-    browser.size(400, 800)
-    browser.shows("three", ".runs-table")
-    browser.until(lambda: browser.script("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from selenium.webdriver.support.select import Select
 
 from tests.page.browser import Browser
 from tests.page.served import Served
-
-SECTIONS = ("curves", "speed", "workers", "model", "checkpoints", "logs", "cost")
 
 
 def open_run(browser: Browser, section: str = "curves", name: str = "three") -> None:
@@ -22,13 +19,6 @@ def drawn(browser: Browser) -> str:
     """The pixels of the first chart."""
     browser.settle()
     return str(browser.script("return document.querySelector('.plot canvas').toDataURL()"))
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_section_fits_a_telephone(browser: Browser, page: Served, section: str) -> None:
-    browser.size(400, 800)
-    open_run(browser, section)
-    browser.until(lambda: browser.script("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide")
 
 
 def test_curves_change_with_axis_scale_and_smoothing(browser: Browser, page: Served) -> None:
