@@ -136,7 +136,7 @@ export function Help({ open, onClose }: { open: boolean; onClose: () => void }) 
         )}
       </p>
       <form method="dialog">
-        <button type="submit" class="primary">
+        <button type="submit" class="primary" autofocus>
           Close
         </button>
       </form>

@@ -14,6 +14,11 @@ const TIMES = [
   0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800,
 ];
 
+/** For what is known once a pass. */
+export function wholePasses(): ReturnType<typeof xAxis> {
+  return { ...xAxis("pass"), increments: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] };
+}
+
 export function xAxis(axis: Axis): { label: string; format: (value: number) => string; increments?: number[] } {
   if (axis === "time") return { label: "after", format: elapsed, increments: TIMES };
   if (axis === "pass") return { label: "pass", format: (value) => String(Number(value.toFixed(2))) };

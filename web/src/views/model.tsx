@@ -6,7 +6,7 @@ import { useSeries } from "../chart/series";
 import { bytes, count, measure, plural } from "../format";
 import { Card, Empty } from "../parts/bits";
 import type { Range } from "../source";
-import { xAxis } from "./axis";
+import { wholePasses } from "./axis";
 
 const COLUMNS = ["rows", "bytes", "waiting", "new", "expired"];
 const HEADINGS: Record<string, string> = {
@@ -121,7 +121,7 @@ function Growth({ detail }: { detail: Detail }) {
               x: curves.get(name)?.x ?? [],
               y: curves.get(name)?.y ?? [],
             }))}
-          x={xAxis("pass")}
+          x={wholePasses()}
           y={kind === "bytes" ? bytes : kind === "new" ? share : count}
           {...(kind === "bytes" ? { yShort: bytes } : kind === "new" ? { yShort: share } : {})}
           fromZero

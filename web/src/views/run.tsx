@@ -1,5 +1,5 @@
 /** One run: what it is, how it stands, and its sections. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Detail } from "../api";
 import { ago, clock, count, dollars, duration, measure, percent, plural, speed } from "../format";
 import { Empty, Loading, Note, Stat } from "../parts/bits";
@@ -152,8 +152,14 @@ function Figures({ detail }: { detail: Detail }) {
 }
 
 function Tabs({ id, section }: { id: string; section: Section }) {
+  const bar = useRef<HTMLElement>(null);
+  // On a narrow screen the section that is shown may be out of sight.
+  useEffect(() => {
+    const shown = bar.current?.querySelector<HTMLElement>("[aria-current]");
+    if (shown) bar.current!.scrollLeft = shown.offsetLeft - bar.current!.offsetLeft - 40;
+  }, [section]);
   return (
-    <nav class="tabs" aria-label="Sections of this run">
+    <nav ref={bar} class="tabs" aria-label="Sections of this run">
       {SECTIONS.map((each, i) => (
         <a
           key={each}
