@@ -274,7 +274,13 @@ def test_what_is_deleted_is_decided_first_and_said_before_and_after(
     before = tree(out)
     plan = prepare.decide(Settings(save_dir=out, overwrite=True))
     assert tree(out) == before, "deciding changes nothing"
-    assert {path.name for path in plan.delete} == {"checkpoints", "metrics.jsonl", "pass-00000", "tensorboard"}
+    assert {path.name for path in plan.delete} == {
+        "checkpoints",
+        "metrics.jsonl",
+        "pass-00000",
+        "run.json",
+        "tensorboard",
+    }
     capsys.readouterr()
     prepare.carry_out(plan, print)
     said = capsys.readouterr().out.splitlines()
