@@ -284,8 +284,8 @@ def test_what_is_deleted_is_decided_first_and_said_before_and_after(
     capsys.readouterr()
     prepare.carry_out(plan, print)
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"--overwrite: deleting from {out}: checkpoints, metrics.jsonl, pass-00000, tensorboard"
-    assert said[1] == f"deleted from {out}: checkpoints, metrics.jsonl, pass-00000, tensorboard"
+    assert said[0] == f"--overwrite: deleting from {out}: checkpoints, metrics.jsonl, pass-00000, run.json, tensorboard"
+    assert said[1] == f"deleted from {out}: checkpoints, metrics.jsonl, pass-00000, run.json, tensorboard"
     assert {path.name for path in out.iterdir()} == {"notes.txt", "generations"}, "only what a run makes goes"
 
 
