@@ -61,5 +61,6 @@ class Cache:
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             new = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+            new.touch(0o600)
             new.write_text(json.dumps(self._entries))
             new.replace(self._file)

@@ -10,12 +10,13 @@ from umiak.contract import reasons
 from umiak.page import failing
 from umiak.page.answers import Baseline, Change, Failure, Held, Kind, Pass, Process, Span, Work
 from umiak.page.columns import Columns
-from umiak.page.values import number, numbers, seconds
+from umiak.page.values import MOST_COUNT, count, finite, number, numbers, seconds
 
 CHANGES = 2000
 """So many of the newest changes and phases are kept."""
 PAUSE_SECONDS = 120.0
 """A run at work tells something every few seconds. After a longer silence it was started again."""
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 PARTS = ("computing", "waiting", "transfer", "data")
 
 
@@ -59,7 +60,7 @@ class History:
             rounds = []
             try:
                 self._apply(event)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except UNREADABLE:
                 self.unreadable += 1
         self._add_rounds(rounds)
 
@@ -70,7 +71,10 @@ class History:
         for event in events:
             try:
                 round_id, cost, speed = float(event["round"]), float(event["cost"]), float(event["samples_per_s"])
-            except (KeyError, TypeError, ValueError):
+            except UNREADABLE:
+                self.unreadable += 1
+                continue
+            if not 0 <= round_id < MOST_COUNT:
                 self.unreadable += 1
                 continue
             rows["round"].append(round_id)
@@ -82,7 +86,7 @@ class History:
         self.rounds.append(rows)
         self._seen(rows["time"][-1])
         if self._restarted and rows["round"][-1] >= self._restarted[1]:
-            self.lost += max(0.0, rows["time"][-1] - self._restarted[0])
+            self.lost += number(max(0.0, rows["time"][-1] - self._restarted[0])) or 0.0
             self._restarted = None
 
     def _seen(self, time: float) -> None:
@@ -112,25 +116,29 @@ class History:
         elif kind == "processes":
             self._processes(event, time)
         elif kind == "phase":
-            self._phase(int(event["worker"]), str(event["phase"]), time)
+            self._phase(count(event["worker"]), str(event["phase"]), time)
         elif kind == "baseline":
             given = event["baseline"]
-            self.baseline = {"name": str(given["name"]), "metric": str(given["metric"]), "value": float(given["value"])}
+            self.baseline = {
+                "name": str(given["name"]),
+                "metric": str(given["metric"]),
+                "value": finite(given["value"]),
+            }
         elif kind in ("start", "restart", "checkpoint", "snapshot", "note", "failed", "done"):
             self._change(kind, event, time)
 
     def _pass(self, event: Mapping[str, Any], time: float) -> None:
-        number_of = int(event["pass"])
+        number_of = count(event["pass"])
         tables, services = event.get("tables"), event.get("services")
         test = event.get("test")
         held: list[Held] | None = (
-            [{"rows": float(each["rows"]), "bytes": float(each["bytes"])} for each in services] if services else None
+            [{"rows": finite(each["rows"]), "bytes": finite(each["bytes"])} for each in services] if services else None
         )
         made: Pass = {
             "pass": number_of,
-            "round": int(event["round"]),
-            "samples": int(event["samples"]),
-            "seconds": float(event.get("seconds", 0.0)),
+            "round": count(event["round"]),
+            "samples": count(event["samples"]),
+            "seconds": finite(event.get("seconds", 0.0)),
             "time": number(time),
             "train": numbers(event["train"]),
             "test": numbers(test) if test else None,
@@ -140,14 +148,14 @@ class History:
         self.passes = [each for each in self.passes if each["pass"] < number_of] + [made]
 
     def _work(self, event: Mapping[str, Any], time: float) -> None:
-        worker, rounds = int(event["worker"]), max(1, int(event["rounds"]))
-        parts = {name: float(event[name]) for name in PARTS}
-        sent, received = int(event["bytes_sent"]), int(event["bytes_received"])
+        worker, rounds = count(event["worker"]), max(1, count(event["rounds"]))
+        parts = {name: finite(event[name]) for name in PARTS}
+        sent, received = count(event["bytes_sent"]), count(event["bytes_received"])
         self.newest_work[worker] = {
             "worker": worker,
             "time": number(time) or 0.0,
             "rounds": rounds,
-            "seconds": float(event["seconds"]),
+            "seconds": finite(event["seconds"]),
             "computing": parts["computing"],
             "waiting": parts["waiting"],
             "transfer": parts["transfer"],
@@ -156,23 +164,31 @@ class History:
             "bytesReceived": received,
         }
         names = ("time", "round", *PARTS, "sent", "received")
-        row = {"time": time, "round": float(event["round"]), "sent": sent / rounds, "received": received / rounds}
+        row = {
+            "time": time,
+            "round": float(count(event["round"])),
+            "sent": sent / rounds,
+            "received": received / rounds,
+        }
         row |= {name: value / rounds for name, value in parts.items()}
         table = self.work.setdefault(worker, Columns(names, "time"))
         table.append({name: [row[name]] for name in names})
 
     def _processes(self, event: Mapping[str, Any], time: float) -> None:
-        worker = int(event["worker"])
+        worker = count(event["worker"])
         last = float(self.rounds["round"][-1]) if len(self.rounds) else math.nan
         for role, values in event["processes"].items():
-            memory, cpu = float(values["memory"]), float(values["cpu"])
+            memory, cpu = finite(values["memory"]), finite(values["cpu"])
             self.newest_processes[worker, role] = {"worker": worker, "role": role, "memory": memory, "cpu": cpu}
             table = self.processes.setdefault((worker, role), Columns(("time", "round", "memory", "cpu"), "time"))
             table.append({"time": [time], "round": [last], "memory": [memory], "cpu": [cpu]})
 
     def _phase(self, worker: int, phase: str, time: float) -> None:
+        if math.isnan(time):
+            return
         self._end_span(worker, time)
-        self.spans = [*self.spans, Span({"worker": worker, "from": time, "to": None, "phase": phase})][-CHANGES:]
+        self.spans.append({"worker": worker, "from": time, "to": None, "phase": phase})
+        _cut(self.spans)
 
     def _end_span(self, worker: int | None, time: float) -> None:
         for span in self.spans:
@@ -180,14 +196,15 @@ class History:
                 span["to"] = time
 
     def _change(self, kind: Kind, event: Mapping[str, Any], time: float) -> None:
-        worker = event.get("worker")
+        worker = count(event["worker"]) if event.get("worker") is not None else None
         text = str(event.get("cause") or event.get("message") or event.get("text") or event.get("path") or "")
         change: Change = {"time": number(time) or 0.0, "worker": worker, "kind": kind, "text": text}
-        self.changes = [*self.changes, change][-CHANGES:]
+        self.changes.append(change)
+        _cut(self.changes)
         if kind == "checkpoint":
-            self.checkpoint = (int(event["round"]), time)
+            self.checkpoint = (count(event["round"]), time)
         if kind == "start":
-            self.workers = int(event["workers"])
+            self.workers = count(event["workers"])
         if kind in ("start", "restart"):
             # It runs, whatever an earlier attempt ended by.
             self.finished, self.failure = math.nan, None
@@ -195,7 +212,7 @@ class History:
             self._restarted = (time, float(self.rounds["round"][-1]))
         if kind == "failed" and event.get("reason") != reasons.STOPPED:
             self.failure = failing.of_event(event)
-        if kind in ("failed", "done"):
+        if kind in ("failed", "done") and not math.isnan(time):
             self.finished = time
             self._end_span(None, time)
 
@@ -207,3 +224,9 @@ class History:
             None,
         )
         return "done" if last == "done" else "failed" if last == "failed" and self.failure else None
+
+
+def _cut(entries: list[Any]) -> None:
+    """Now and then, so that it costs little."""
+    if len(entries) > 2 * CHANGES:
+        del entries[:-CHANGES]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 CHUNK = 1 << 20
+LONGEST = 8 << 20
 CHECKED = 256
 """So many bytes before the place where reading stopped tell whether it is still the same file."""
 
@@ -44,6 +45,11 @@ def new_lines(file: BinaryIO, place: Place) -> Iterator[list[Object]]:
         data = file.read(CHUNK)
         if not data:
             break
+        if len(rest) > LONGEST:
+            # No line of ours: what comes until its end is another damaged one.
+            place.offset += len(rest)
+            place.damaged += 1
+            rest = b""
         whole, newline, rest = (rest + data).rpartition(b"\n")
         if newline:
             found, damaged = parse(whole.split(b"\n"))

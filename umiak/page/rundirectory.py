@@ -163,10 +163,8 @@ class RunDirectory:
         return cost.cost(price, history.worked(now), history.lost_until(now), until, samples)
 
     def _modified(self) -> float | None:
-        try:
-            return (self.path / layout.METRICS).stat().st_mtime
-        except OSError:
-            return None
+        known = signature(self.path / layout.METRICS)
+        return known[2] / 1e9 if known else None
 
     def _nodes(self) -> list[int]:
         names = (path.name.removeprefix(layout.NODE) for path in self.path.glob(f"{layout.NODE}*"))
@@ -182,7 +180,7 @@ class RunDirectory:
 
     def detail(self, locked: Locked) -> Detail:
         run, told, about = self.run(locked), self.events.history, self._json(layout.RUN)
-        checkpoints = self.job.checkpoints if self.job else saved.checkpoints(self.path)
+        checkpoints = self.job.checkpoints if self.job else saved.checkpoints(self.path, self.roots)
         snapshots = self.job.snapshots if self.job else saved.snapshots(self.path)
         newest = (checkpoints[-1]["round"], checkpoints[-1]["time"]) if checkpoints else told.checkpoint
         work = [told.newest_work[worker] for worker in sorted(told.newest_work)]

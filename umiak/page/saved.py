@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from umiak.errors import UmiakError
+from umiak.page import safe
 from umiak.page.answers import AtRisk, Checkpoint, Command, Run, Snapshot
 from umiak.page.masking import HIDDEN, masked
-from umiak.rundir import inspection, layout
+from umiak.page.values import count
+from umiak.rundir import layout
 from umiak.spec.settings import FLAGS
 
 _PASS = re.compile(re.escape(layout.PASS) + r"(\d{5})")
+_ROUND = re.compile(r"round-(\d{1,15})(?:-(\d{1,9}))?")
 _NOT_AGAIN = (
     "config",
     "save_dir",
@@ -30,19 +33,29 @@ _NOT_AGAIN = (
 """Flags of the first start that a resumed run does without."""
 
 
-def checkpoints(path: Path) -> list[Checkpoint]:
+def checkpoints(path: Path, roots: Sequence[Path]) -> list[Checkpoint]:
     """Those that a run can resume from, oldest first."""
-    if not (path / layout.CHECKPOINTS).resolve().is_relative_to(path):
-        return []
+    found: list[tuple[int, int, Checkpoint]] = []
+    for name in _names(path / layout.CHECKPOINTS):
+        known = _ROUND.fullmatch(name)
+        manifest = path / layout.CHECKPOINTS / name / layout.MANIFEST
+        try:
+            if known is None or (text := safe.read(manifest, roots)) is None:
+                continue
+            size = sum(count(piece["bytes"]) for piece in json.loads(text)["pieces"])
+            when = manifest.lstat().st_mtime
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        made: Checkpoint = {"name": name, "round": int(known[1]), "time": when, "bytes": size}
+        found.append((made["round"], int(known[2] or -1), made))
+    return [made for _, _, made in sorted(found, key=lambda each: each[:2])]
+
+
+def _names(path: Path) -> list[str]:
     try:
-        found = inspection.listing(path)
-    except (UmiakError, OSError, ValueError, KeyError, TypeError):
+        return [each.name for each in path.iterdir()]
+    except OSError:
         return []
-    return [
-        {"name": each.path.name, "round": each.round, "time": each.time, "bytes": each.bytes}
-        for each in found
-        if each.manifest is not None
-    ]
 
 
 def snapshots(path: Path) -> list[Snapshot]:
