@@ -218,11 +218,17 @@ def find(path: Path) -> Path:
     return found
 
 
-def check_identity(directory: Path, ours: dict[str, Any]) -> None:
-    """Refuse to resume with a different config or number of workers, naming the first difference."""
+SERVICES = "the number of services"
+
+
+def check_identity(directory: Path, ours: dict[str, Any], exact: bool) -> None:
+    """Refuse to resume with a different config or number of workers, naming the first difference.
+
+    Where rounds are `exact`, it does not matter how many services hold the model: they read each other's pieces.
+    """
     theirs = read(directory).identity
     for key, want in ours.items():
-        if theirs.get(key) != want:
+        if theirs.get(key) != want and not (exact and key == SERVICES):
             raise InputError(
                 f"cannot resume from {directory}: it was written with {key} {_short(theirs.get(key))} and this run has "
                 f"{_short(want)}; use the same, or start a new run with --init-from {directory}"

@@ -41,7 +41,7 @@ def _set_up(task: Task, session: Session, saver: Saver) -> None:
     log.info("Initing parameters..")
     with _marking(task.assignment):
         if task.assignment.checkpoint is not None:
-            checkpoint.check_identity(task.assignment.checkpoint, saver.identity)
+            checkpoint.check_identity(task.assignment.checkpoint, saver.identity, exact=settings.mode == "sync")
         setup = Setup(
             trainers=task.trainers,
             seed=settings.seed,

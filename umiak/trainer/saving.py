@@ -171,7 +171,7 @@ def identity(task: Task, session: Session) -> dict[str, Any]:
     loaded, settings = task.loaded, task.settings
     return {
         "the number of workers": task.trainers,
-        "the number of services": len(session.services),
+        checkpoint.SERVICES: len(session.services),
         "the seed": settings.seed,
         "the model's parameters": {name: list(p.shape) for name, p in session.parameters.items()},
         "the model's tables": {spec.name: [spec.dim, spec.vocab] for spec in session.tables.specs},
