@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from umiak.page.columns import Columns, reduced
 from umiak.page.history import History
+from umiak.page.logfile import Question, lines
 from umiak.page.rundirectory import RunDirectory
 
 TIME = "2026-11-18T12:00:{:06.3f}Z"
@@ -44,6 +47,37 @@ def test_a_file_that_a_restart_wrote_anew_is_read_anew(tmp_path: Path) -> None:
     write(4, "new")
     (tmp_path / "new").rename(tmp_path / "metrics.jsonl")
     assert run.refresh() and len(run.metrics.history.rounds) == 4
+
+
+def test_a_log_is_opened_at_a_time_from_its_end_and_at_a_byte(tmp_path: Path) -> None:
+    begun = datetime(2026, 11, 18, 12).timestamp()
+    stamps = [datetime.fromtimestamp(begun + second).strftime("%m%d %H:%M:%S.%f") for second in range(20_000)]
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(f"I{stamp}    50 a.py:1] round {number}\n  more of it\n" for number, stamp in enumerate(stamps))
+    )
+    os.utime(log, (begun + 20_000, begun + 20_000))
+    size = log.stat().st_size
+    for second in (0, 1, 7_777, 12_345, 19_999):
+        found = lines(log, [tmp_path], Question(time=begun + second))
+        assert begun + second in [line["time"] for line in found["lines"]], second
+    end = lines(log, [tmp_path])
+    assert end["end"] == end["size"] == size and end["lines"][-2]["text"].endswith("round 19999")
+    earlier = lines(log, [tmp_path], Question(before=end["start"]))
+    assert earlier["end"] == end["start"]
+    later = lines(log, [tmp_path], Question(start=earlier["start"]))
+    assert later["lines"][0] == earlier["lines"][0]
+    (only,) = lines(log, [tmp_path], Question(search="ROUND 19998"))["lines"]
+    assert only["level"] == "I" and only["time"] == begun + 19_998
+    assert lines(log, [tmp_path], Question(level="W"))["lines"] == []
+
+
+def test_a_line_of_last_december_is_not_of_the_next_one(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("I1231 23:59:59.000000    50 a.py:1] the old year\n")
+    new_year = datetime(2027, 1, 1, 0, 5).timestamp()
+    os.utime(log, (new_year, new_year))
+    assert lines(log, [tmp_path])["lines"][0]["time"] == datetime(2026, 12, 31, 23, 59, 59).timestamp()
 
 
 def test_what_a_restart_cost_is_the_time_until_the_run_was_where_it_had_been() -> None:

@@ -127,7 +127,7 @@ def _run(run: RunDirectory, roots: Sequence[Path], width: int, lines: int | None
 
 def _log(path: Path, roots: Sequence[Path], most: int) -> LogLines:
     try:
-        read = logfile.lines(path, roots, None)
+        read = logfile.lines(path, roots)
     except OSError:
         return {"lines": [], "start": 0, "end": 0, "size": 0}
     kept = read["lines"][-most:]

@@ -219,7 +219,7 @@ class RunDirectory:
     def _last_lines(self, name: str) -> str:
         found = self.logs().get(name)
         try:
-            lines = logfile.lines(found[1], self.roots, None)["lines"] if found else []
+            lines = logfile.lines(found[1], self.roots)["lines"] if found else []
         except OSError:
             return ""
         return "\n".join(line["text"] for line in lines[-failing.LAST_LINES :])

@@ -132,19 +132,17 @@ class Answers:
         if known is None:
             raise HTTPException(404, "there is no such log")
         query = request.query_params
-        start, before = _float(query.get("from")), _float(query.get("before"))
-        level = query.get("level", "")
+        start, before, level = _int(query.get("from")), _int(query.get("before")), query.get("level", "")
+        question = logfile.Question(
+            start,
+            before,
+            _float(query.get("time")),
+            query.get("search", "")[:200],
+            level if level in logfile.LEVELS else "",
+        )
 
         def work() -> Any:
-            return logfile.lines(
-                known[1],
-                self.index.roots,
-                None if start is None else int(start),
-                None if before is None else int(before),
-                query.get("search", "")[:200],
-                level if level in logfile.LEVELS else "",
-                _float(query.get("time")),
-            )
+            return logfile.lines(known[1], self.index.roots, question)
 
         try:
             return _json(await run_in_threadpool(work))
@@ -223,8 +221,13 @@ def _float(text: str | None) -> float | None:
     try:
         value = float(text) if text else None
     except ValueError:
-        raise HTTPException(400, "from, to, before and width are numbers") from None
-    return value if value is None or abs(value) < 1e18 else None
+        raise HTTPException(400, "from, to, before, time and width are numbers") from None
+    return value if value is not None and abs(value) < 1e18 else None
+
+
+def _int(text: str | None) -> int | None:
+    value = _float(text)
+    return None if value is None else int(value)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
