@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -22,34 +23,36 @@ from tests.processes import descendants, kill_tree, start, umiak, wait_until_gon
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "docs" / "page"
 CONFIG = ROOT / "examples" / "recommendation" / "config.py"
-COLOURS = 128
+MOST = 150_000
 SIZE = (1280, 800)
 PATIENCE = 600
 
 
 def make() -> None:
     umiak("data", "fetch", "movielens", timeout=PATIENCE)
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place) / "recommender"
-        train(root / "batch-1600", "batch=1600", 4)
-        train(root / "batch-800", "batch=800", 4, at_half=kill_a_trainer)
-        train(root / "batch-400", "batch=400", 3, at_half=kill)
+    with tempfile.TemporaryDirectory(prefix="umiak-") as place:
+        root = Path(place) / "out"
+        # No path of this machine in a picture.
+        shutil.copy(CONFIG, root.with_name("config.py"))
+        train(root / "batch-1600", "batch=1600", 3)
+        train(root / "batch-800", "batch=800", 3, after_a_pass=kill_a_trainer)
+        train(root / "batch-3200", "batch=3200", 3, after_a_pass=kill)
         show(root)
 
 
 def words(out: Path, arguments: str, passes: int) -> tuple[str | Path, ...]:
     given = ("--workers", "3", "--passes", str(passes), "--log_period", "1", "--checkpoint_minutes", "0.1")
-    return "train", CONFIG, *given, "--config_args", arguments, "--out", out
+    return "train", out.parent.with_name("config.py"), *given, "--config_args", arguments, "--out", out
 
 
-def train(out: Path, arguments: str, passes: int, at_half: Callable[[int], None] | None = None) -> None:
+def train(out: Path, arguments: str, passes: int, after_a_pass: Callable[[int], None] | None = None) -> None:
     process = start(*words(out, arguments, passes))
     try:
-        if at_half:
-            wait(lambda: len(list(out.glob("pass-*/done"))) >= passes // 2)
+        if after_a_pass:
+            wait(lambda: len(list(out.glob("pass-*/done"))) >= 1)
             left = descendants(process.pid)
-            at_half(process.pid)
-            if at_half is kill:
+            after_a_pass(process.pid)
+            if after_a_pass is kill:
                 wait_until_gone(left)
         process.communicate(timeout=PATIENCE)
     finally:
@@ -69,10 +72,10 @@ def wait(condition: Callable[[], bool]) -> None:
 
 def show(root: Path) -> None:
     """With a run that is under way."""
-    process = start(*words(root / "batch-200", "batch=200", 20))
+    process = start(*words(root / "batch-400", "batch=400", 20))
     browser = Browser()
     try:
-        wait(lambda: len(list((root / "batch-200").glob("pass-*/done"))) >= 2)
+        wait(lambda: len(list((root / "batch-400").glob("pass-*/done"))) >= 2)
         browser.size(*SIZE)
         with opened(browser, root, "--dollars-per-hour", "1.20"):
             take_all(browser)
@@ -87,12 +90,12 @@ def show(root: Path) -> None:
 def take_all(browser: Browser) -> None:
     browser.until(lambda: len(browser.all(".runs-table tbody tr")) == 4)
     take(browser, "runs")
-    run(browser, "batch-200", "curves")
+    run(browser, "batch-400", "curves")
     browser.script("""const slider = document.querySelector('.slider input'); slider.value = 0.6;
         slider.dispatchEvent(new Event('input', {bubbles: true}))""")
     browser.over(browser.find(".plot .u-over"), 0.6).perform()
     take(browser, "curves")
-    run(browser, "batch-200", "speed")
+    run(browser, "batch-400", "speed")
     browser.theme("dark")
     take(browser, "speed")
     run(browser, "batch-800", "workers")
@@ -100,9 +103,9 @@ def take_all(browser: Browser) -> None:
     take(browser, "workers")
     run(browser, "batch-800", "model")
     take(browser, "model")
-    run(browser, "batch-400", "checkpoints")
+    run(browser, "batch-3200", "checkpoints")
     take(browser, "checkpoints")
-    run(browser, "batch-200", "logs")
+    run(browser, "batch-400", "logs")
     take(browser, "logs")
     browser.press("r")
     for name in ("batch-1600", "batch-800"):
@@ -127,5 +130,6 @@ def take(browser: Browser, name: str) -> None:
     browser.settle()
     path = browser.picture(PLACE / f"{name}.png", whole=False)
     with Image.open(path) as image:
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.convert("RGB").save(path, optimize=True)
+    assert path.stat().st_size < MOST, f"{path} is too large"
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB", flush=True)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.page.browser import Browser
 from tests.processes import kill_tree
 
+CACHE = tempfile.TemporaryDirectory(prefix="umiak-page-cache-")
+"""Of all servers of a test run, instead of the user's."""
+
 
 class Served:
     def __init__(self, *words: str | Path) -> None:
         command = [sys.executable, "-m", "umiak.cli.main", "page", "--no-browser", *map(str, words)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, "XDG_CACHE_HOME": CACHE.name}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout
         self.address = next((line.strip() for line in self.process.stdout if line.startswith("http")), "")
         assert self.address, f"umiak page ended with {self.process.wait()} and printed no address"

@@ -8,9 +8,12 @@ export interface Line {
   y: (number | null)[];
 }
 
+/** So few values, as one a pass, have no noise to smooth: their mean would only be late. */
+const FEW = 20;
+
 /** A running mean that forgets: TensorBoard's, which starts without a bias towards zero. `weight` is between 0 and 1. */
 export function smooth(values: (number | null)[], weight: number): (number | null)[] {
-  if (weight <= 0) return values;
+  if (weight <= 0 || values.length < FEW) return values;
   let mean = 0;
   let seen = 0;
   return values.map((value) => {

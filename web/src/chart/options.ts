@@ -86,7 +86,7 @@ function series(look: Look): uPlot.Series[] {
     const points = { show: (u: uPlot, column: number) => few(u, column), size: 5, fill: stroke };
     if (!look.faint) return [{ ...main, points }];
     const faint: uPlot.Series = { stroke: `${stroke}40`, width: 1, spanGaps: true, points: { show: false } };
-    return [faint, { ...main, points: { show: false } }];
+    return [faint, { ...main, points }];
   });
 }
 

@@ -1,7 +1,7 @@
 /** One run: what it is, how it stands, and its sections. */
 import { useEffect, useRef } from "preact/hooks";
 import type { Detail } from "../api";
-import { ago, clock, count, dollars, duration, measure, percent, plural, speed } from "../format";
+import { ago, clock, count, dollars, duration, measure, plural, speed } from "../format";
 import { Empty, Loading, Note, Stat } from "../parts/bits";
 import { StateBadge } from "../parts/state";
 import { type Route, runAddress, SECTIONS, type Section } from "../route";
@@ -129,11 +129,7 @@ function Figures({ detail }: { detail: Detail }) {
       <Stat
         name="Workers"
         value={count(run.workers)}
-        note={
-          detail.slowest && (run.workers ?? 0) > 1
-            ? `slowest: ${detail.slowest.worker}, computes ${percent(detail.slowest.share)}`
-            : undefined
-        }
+        note={detail.slowest && (run.workers ?? 0) > 1 ? `slowest: worker ${detail.slowest.worker}` : undefined}
       />
       <Stat name="Duration" value={duration(seconds)} />
       {detail.atRisk && live && (
