@@ -15,22 +15,24 @@ SECONDS = 5.0
 class Usage:
     def __init__(self, worker: int) -> None:
         self.worker = worker
-        self._before: dict[int, float] = {}
+        self._before: dict[int, tuple[float, float]] = {}
+        """By process: when it was looked at, and its processor time then."""
         self._looked = time.monotonic()
 
     def look(self, pids: Mapping[str, int]) -> Processes | None:
         """What the processes of these roles use; None if it is too early, or nothing can be known."""
         now = time.monotonic()
-        if (passed := now - self._looked) < SECONDS:
+        for pid in pids.values():
+            if pid not in self._before and (used := system.usage(pid)) is not None:
+                self._before[pid] = now, used[1]
+        if now - self._looked < SECONDS:
             return None
         found: dict[str, Values] = {}
-        seconds: dict[int, float] = {}
+        before, self._before, self._looked = self._before, {}, now
         for role, pid in pids.items():
             if (used := system.usage(pid)) is not None:
-                memory, seconds[pid] = used
-                found[role] = {
-                    "memory": memory,
-                    "cpu": max(seconds[pid] - self._before.get(pid, seconds[pid]), 0.0) / passed,
-                }
-        self._looked, self._before = now, seconds
+                memory, seconds = used
+                then, spent = before.get(pid, (now, seconds))
+                found[role] = {"memory": memory, "cpu": (seconds - spent) / (now - then) if now > then else 0.0}
+                self._before[pid] = now, seconds
         return Processes(self.worker, found) if found else None
