@@ -12,7 +12,7 @@ import pytest
 
 from tests.page_figures import write_run
 from tests.test_page_server import PASS, lines, make_run, rounds
-from umiak.page import cache, index, jsonlines
+from umiak.page import cache, index, jsonlines, kept
 from umiak.page.index import Index
 from umiak.page.rundirectory import RunDirectory
 
@@ -51,6 +51,27 @@ KEYS = [
     "log",
     "reason",
 ]
+
+TIME = {"time": "2026-11-18T12:00:00.000Z"}
+WORK = {
+    "worker": 1,
+    "round": 5,
+    "rounds": 2,
+    "seconds": 2.0,
+    "computing": 1.0,
+    "waiting": 0.5,
+    "transfer": 0.25,
+    "data": 0.25,
+}
+EVENTS = rounds(10) + lines(
+    {"event": "start", "workers": 2, **TIME},
+    {"event": "phase", "worker": 1, "phase": "training", **TIME},
+    {"event": "work", "bytes_sent": 5, "bytes_received": 6, **WORK, **TIME},
+    {"event": "processes", "worker": 1, "processes": {"trainer": {"memory": 1e9, "cpu": 0.9}}, **TIME},
+    {"event": "checkpoint", "round": 4, "path": "x", **TIME},
+    {"event": "restart", "worker": 1, "generation": 1, "cause": "killed", **TIME},
+    {**PASS, **TIME},
+)
 
 
 def listed(path: Path, **more: Any) -> Index:
@@ -197,6 +218,37 @@ def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
 def test_the_cache_is_where_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache.directory() == Path("/somewhere/umiak/page")
+
+
+def test_what_a_long_file_told_is_kept_and_what_it_tells_since_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "LEAST_BYTES", 1000)
+    run = make_run(tmp_path / "runs" / "one")
+    (run / "events.jsonl").write_text(EVENTS)
+    first = listed(tmp_path / "runs", cache=tmp_path / "cache").all()[0]
+    told = json_of(first)
+    assert {path.name for path in (tmp_path / "cache").glob("*.npz")} == {
+        f"{first.id}-metrics.jsonl.npz",
+        f"{first.id}-events.jsonl.npz",
+    }
+    parsed: list[int] = []
+    parse = jsonlines.parse
+    monkeypatch.setattr(jsonlines, "parse", lambda given: parsed.append(len(given)) or parse(given))
+    again = listed(tmp_path / "runs", cache=tmp_path / "cache").all()[0]
+    again.refresh()
+    assert json_of(again) == told and parsed == []
+    with (run / "events.jsonl").open("a") as file:
+        file.write(rounds(31, 30))
+    later = listed(tmp_path / "runs", cache=tmp_path / "cache").all()[0]
+    assert later.run(set())["round"] == 30 and parsed == [1]
+    # Another file of the same name and length is another file.
+    (run / "new").write_text((run / "events.jsonl").read_text().replace('"cost"', '"c0st"'))
+    (run / "new").rename(run / "events.jsonl")
+    assert "damaged" in str(listed(tmp_path / "runs", cache=tmp_path / "cache").all()[0].run(set())["problem"])
+    for file in (tmp_path / "cache").iterdir():
+        file.write_bytes(b"PK\x03\x04 no")
+    assert json_of(listed(tmp_path / "runs", cache=tmp_path / "cache").all()[0])
 
 
 def test_curves_that_nobody_looks_at_are_forgotten_and_read_again(

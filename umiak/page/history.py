@@ -163,7 +163,6 @@ class History:
             "bytesSent": sent,
             "bytesReceived": received,
         }
-        names = ("time", "round", *PARTS, "sent", "received")
         row = {
             "time": time,
             "round": float(count(event["round"])),
@@ -171,8 +170,13 @@ class History:
             "received": received / rounds,
         }
         row |= {name: value / rounds for name, value in parts.items()}
-        table = self.work.setdefault(worker, Columns(names, "time"))
-        table.append({name: [row[name]] for name in names})
+        self.work_of(worker).append({name: [value] for name, value in row.items()})
+
+    def work_of(self, worker: int) -> Columns:
+        return self.work.setdefault(worker, Columns(("time", "round", *PARTS, "sent", "received"), "time"))
+
+    def processes_of(self, worker: int, role: str) -> Columns:
+        return self.processes.setdefault((worker, role), Columns(("time", "round", "memory", "cpu"), "time"))
 
     def _processes(self, event: Mapping[str, Any], time: float) -> None:
         worker = count(event["worker"])
@@ -180,7 +184,7 @@ class History:
         for role, values in event["processes"].items():
             memory, cpu = finite(values["memory"]), finite(values["cpu"])
             self.newest_processes[worker, role] = {"worker": worker, "role": role, "memory": memory, "cpu": cpu}
-            table = self.processes.setdefault((worker, role), Columns(("time", "round", "memory", "cpu"), "time"))
+            table = self.processes_of(worker, role)
             table.append({"time": [time], "round": [last], "memory": [memory], "cpu": [cpu]})
 
     def _phase(self, worker: int, phase: str, time: float) -> None:

@@ -49,7 +49,7 @@ class Index:
                 raise InputError(f"{path} cannot be read: change its permissions, or name another directory")
         self.roots = [path.resolve() for path in named]
         self.titles = list(titles) or [printable(root) for root in self.roots]
-        self.price, self.jobs, self._notes = price, jobs, notes
+        self.price, self.jobs, self._notes, self._place = price, jobs, notes, cache
         self.expected_id = self._made(self.roots[0], self.roots[0]).id if expected else None
         self._problems: list[str] = []
         self.indexing: Indexing | None = None
@@ -63,7 +63,7 @@ class Index:
         self._live: set[str] = set()
 
     def _made(self, path: Path, root: Path) -> RunDirectory:
-        made = RunDirectory(path, root, self.roots, self.price)
+        made = RunDirectory(path, root, self.roots, self.price, self._place)
         made.job = self.jobs(path) if self.jobs else None
         return made
 

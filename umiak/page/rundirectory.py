@@ -34,14 +34,20 @@ _LOGS = (
 
 
 class RunDirectory:
-    def __init__(self, path: Path, root: Path, roots: Sequence[Path], price: Price | None = None) -> None:
+    metrics: Source
+    events: Source
+    _curves: Curves | None
+
+    def __init__(
+        self, path: Path, root: Path, roots: Sequence[Path], price: Price | None = None, cache: Path | None = None
+    ) -> None:
         self.path, self.roots, self.price = path, roots, price
         self.id = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:16]
         name = str(path.relative_to(root)) if path != root else path.name
         self.name = name.encode(errors="replace").decode()
-        self.metrics, self.events = Source(path / layout.METRICS), Source(path / layout.EVENTS)
+        self._cache = cache
+        self._begin()
         self.job: ClusterJob | None = None
-        self._curves: Curves | None = None
 
     def refresh(self) -> bool:
         """Whether something is new."""
@@ -52,7 +58,12 @@ class RunDirectory:
 
     def forget(self) -> None:
         """Give back the memory of what was read; it can be read again."""
-        self.metrics, self.events = Source(self.metrics.path), Source(self.events.path)
+        self._begin()
+
+    def _begin(self) -> None:
+        names = (layout.METRICS, layout.EVENTS)
+        kept = [self._cache / f"{self.id}-{name}.npz" if self._cache else None for name in names]
+        self.metrics, self.events = (Source(self.path / name, file) for name, file in zip(names, kept, strict=True))
         self._curves = None
 
     @property

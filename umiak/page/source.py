@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from umiak.page import safe
+from umiak.page import kept, safe
 from umiak.page.history import History
 from umiak.page.jsonlines import Place, is_same, new_lines
 
@@ -23,9 +23,11 @@ def signature(path: Path) -> Signature | None:
 
 
 class Source:
-    def __init__(self, path: Path) -> None:
-        self.path, self.history, self.place = path, History(), Place()
+    def __init__(self, path: Path, cache: Path | None = None) -> None:
+        """`cache` is a file that keeps what a long one has told (kept.py)."""
+        self.path, self.history, self.place, self.cache = path, History(), Place(), cache
         self._seen: Signature | None = None
+        self._kept = 0
 
     def refresh(self, roots: Sequence[Path]) -> bool:
         """Whether something has changed."""
@@ -34,6 +36,7 @@ class Source:
             return False
         try:
             with safe.opened(self.path, roots) as file:
+                self._remember(os.fstat(file.fileno()).st_size)
                 changed = not is_same(file, self.place)
                 if changed:
                     # New, cut off, or written anew after a restart.
@@ -45,7 +48,19 @@ class Source:
             changed = self.place.offset > 0
             self.history, self.place = History(), Place()
         self._seen = now
+        self._keep()
         return changed
+
+    def _remember(self, size: int) -> None:
+        """Take over what an earlier server has read, if this one has read nothing."""
+        if self.cache and not self.place.offset and size >= kept.LEAST_BYTES and (known := kept.load(self.cache)):
+            self.history, self.place = known
+            self._kept = self.place.offset
+
+    def _keep(self) -> None:
+        if self.cache and self.place.offset >= max(kept.LEAST_BYTES, kept.GROWTH * self._kept):
+            kept.save(self.cache, self.history, self.place)
+            self._kept = self.place.offset
 
     @property
     def damaged(self) -> int:
