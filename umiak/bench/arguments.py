@@ -18,6 +18,7 @@ WORKLOADS = (
     "scale",
     "capacity",
     "paddle_v1",
+    "data",
     "all",
 )
 
@@ -30,6 +31,7 @@ class Arguments:
     json: Path | None = None
     plot: Path | None = None
     paddle: bool = False
+    feeders: bool = False
     baseline: Path | None = None
     rows: int = 50_000_000
     network_gbit: float = 10.0
@@ -45,6 +47,7 @@ ARGUMENTS = Own(
         "json": Flag("write the figures to this file"),
         "plot": Flag("draw the figures into this PNG"),
         "paddle": Flag("also measure Paddle 2.6.2; installs it first (600 MB)"),
+        "feeders": Flag("data: also measure mosaicml-streaming and litdata; installs them first (3 GB)"),
         "baseline": Flag("compare with the umiak of another checkout, prepared by `make setup`"),
         "rows": Flag("capacity: number of rows the table grows to", minimum=1_000_000),
         "network_gbit": Flag("scale: bandwidth between machines, in Gbit/s", minimum=1),

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from umiak.bench.systems import SYNC_PADDLES, TRAINED, V1_TRAINED, may_be_missing
+from umiak.bench.systems import DATA, SYNC_PADDLES, TRAINED, V1_TRAINED, may_be_missing
 from umiak.bench.turns import START_SECONDS, Actor, Failed, Stage
 from umiak.bench.workloads import WORKLOADS, write
 from umiak.errors import UmiakError
@@ -44,10 +44,16 @@ def measure(
     measured = Measured(workload, {system: [] for system in systems})
     with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch, Stage() as stage:
         data = Path(scratch)
-        trains = workload in (*TRAINED, *V1_TRAINED)
+        trains = workload in (*TRAINED, *V1_TRAINED, "data-ctr")
         actors: dict[str, Actor] = {}
-        if trains:
+        if workload in DATA:
+            from umiak.bench import feeding
+
+            say(f"{workload}: writing its data")
+            feeding.write(workload, data)
+        elif trains:
             write(WORKLOADS[workload], workers, data)
+        if trains:
             # A connection over TCP that is held in the middle of a message counts as lost after a minute: it comes last.
             for system in sorted(systems, key=lambda name: name == "umiak-tls"):
                 say(f"{workload} {system}: starting")

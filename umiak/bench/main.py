@@ -27,6 +27,11 @@ def bench(arguments: Arguments) -> int:
 
         say("installing Paddle unless it is installed already (600 MB)")
         paddle.install()
+    if arguments.feeders and has_peers():
+        from umiak.bench.peers import feeders
+
+        say("installing mosaicml-streaming and litdata unless they are installed already (3 GB)")
+        feeders.install()
     if arguments.workload == "scale":
         return _scale(arguments)
     if arguments.workload == "capacity":
@@ -34,7 +39,7 @@ def bench(arguments: Arguments) -> int:
     figures: list[report.Figure] = []
     notes: list[str] = []
     for workload in GROUPS[arguments.workload]:
-        wanted = systems(workload, arguments.paddle, arguments.baseline is not None)
+        wanted = systems(workload, arguments.paddle, arguments.baseline is not None, arguments.feeders)
         measured = driver.measure(
             workload, wanted, arguments.rounds, arguments.seconds, say, baseline=arguments.baseline
         )

@@ -29,6 +29,7 @@ from umiak.trainer.services import LocalService
 MODELS: dict[str, tuple[Any, Any, Optimizer]] = {
     "recommendation": (models.Recommendation, models.squared_error, Adam(lr=1e-3)),
     "ctr": (models.Clicks, models.click_loss, AdaGrad(lr=1e-2)),
+    "data-ctr": (models.Clicks, models.click_loss, AdaGrad(lr=1e-2)),
     "quick_start": (models.BagOfWords, models.class_loss, Adam(lr=1e-3)),
 }
 
@@ -89,7 +90,7 @@ def umiak_tls(run: Run) -> None:
     job(run, settings, of_workload(run))
 
 
-def job(run: Run, settings: Settings, make: Make) -> None:
+def job(run: Run, settings: Settings, make: Make, source: Callable[[Run, Make], Endless] = Endless) -> None:
     from umiak.launch import local
 
     def look(event: Event) -> None:
@@ -99,7 +100,7 @@ def job(run: Run, settings: Settings, make: Make) -> None:
             raise UmiakError(f"the job restarted during the measurement: {event}")
 
     with contextlib.suppress(_Enough):
-        local.train(settings, look, Loaded(Endless(run, make).config()))
+        local.train(settings, look, Loaded(source(run, make).config()))
 
 
 class Traffic:

@@ -6,12 +6,14 @@ import importlib.util
 
 TRAINED = ("recommendation", "ctr", "quick_start")
 V1_TRAINED = ("v1-lr", "v1-cnn", "v1-recommendation")
+DATA = ("data-ctr", "data-reader")
 GROUPS = {
     **{name: (name,) for name in TRAINED},
     "table": ("table",),
     "wire": ("wire-trips", "wire-bytes"),
     "strangers": ("strangers",),
     "paddle_v1": (*V1_TRAINED, "v1-lstm"),
+    "data": DATA,
     "all": (*TRAINED, "table", "wire-trips", "wire-bytes"),
 }
 """What the user can ask for, and the workloads it stands for."""
@@ -43,7 +45,19 @@ _LSTM = {
     "torchscript": ("lstm", "script"),
     "torch": ("lstm", "eager"),
 }
+_DATA = {
+    "limit": ("feeding", "memory"),
+    "umiak": ("feeding", "parquet"),
+    "umiak-s3": ("feeding", "s3"),
+    "mosaicml": ("peers.feeders", "mosaicml"),
+    "litdata": ("peers.feeders", "litdata"),
+}
+_READER = {"limit": ("feeding", "scan"), "umiak": ("feeding", "read")}
+FEEDERS = ("mosaicml", "litdata")
+"""Libraries that feed the trainers of umiak from files of their own."""
 _OF = {
+    "data-ctr": _DATA,
+    "data-reader": _READER,
     **dict.fromkeys(TRAINED, _TRAINING),
     **dict.fromkeys(V1_TRAINED, _V1),
     "v1-lstm": _LSTM,
@@ -61,7 +75,7 @@ BASELINE = "baseline"
 """umiak of another checkout."""
 
 
-def systems(workload: str, paddle: bool, baseline: bool = False) -> list[str]:
+def systems(workload: str, paddle: bool, baseline: bool = False, feeders: bool = False) -> list[str]:
     """What is measured here: Paddle if asked for, others that umiak is compared with where they are installed.
 
     Who asks for a baseline wants to know what a change costs: umiak before and after it, and nothing else, take turns.
@@ -69,8 +83,9 @@ def systems(workload: str, paddle: bool, baseline: bool = False) -> list[str]:
     if baseline and workload in TRAINED:
         return ["limit", "umiak", BASELINE]
     found = [name for name in _OF[workload] if paddle or not name.startswith("paddle")]
+    found = [name for name in found if feeders or name not in FEEDERS]
     if not has_peers():
-        found = [name for name in found if not place(workload, name)[0].startswith("peers.")]
+        found = [name for name in found if not place(workload, name)[0].startswith("peers.") and name != "umiak-s3"]
     return found
 
 
@@ -90,4 +105,4 @@ def trainers(system: str, workers: int) -> int:
 
 def may_be_missing(system: str) -> bool:
     """Whether the bench continues without it, with a note, where it does not run."""
-    return system.startswith("paddle") or system == "umiak-async"
+    return system.startswith("paddle") or system in ("umiak-async", *FEEDERS)

@@ -77,6 +77,7 @@ WORKLOADS = {
     for workload in (
         Workload("recommendation", 1600, 6, movielens, sparse_gradients=False),
         Workload("ctr", 2048, 16, clicks, sparse_gradients=True),
+        Workload("data-ctr", 2048, 16, clicks, sparse_gradients=True),
         Workload("quick_start", 128, 100, bags_of_words, sparse_gradients=True),
         Workload("v1-lr", 128, 100, lists_of_words, sparse_gradients=False),
         Workload("v1-cnn", 128, 10, sentences, sparse_gradients=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,30 @@ class Columns:
         """Return these samples, in this order, as a batch."""
         return {name: _take(column, indices) for name, column in self._columns.items()}
 
+    def run(self, begin: int, end: int) -> Columns:
+        """The samples from `begin` to `end`, which share their memory with these."""
+        return self._unchecked({name: _run(column, begin, end) for name, column in self._columns.items()}, end - begin)
+
+    def batch(self) -> dict[str, Any]:
+        """All samples as a batch."""
+        return dict(self._columns)
+
+    @classmethod
+    def gathered(cls, parts: Sequence[Columns], indices: np.ndarray) -> Columns:
+        """Samples of tables that follow each other, in this order. Every index must be one of a sample: that is not looked at.
+
+        One column after the other, because a column that was just put together is still in the processor's cache.
+        """
+        names = parts[0].names
+        columns = {name: _take(_join([part[name] for part in parts]), indices, "clip") for name in names}
+        return cls._unchecked(columns, len(indices))
+
+    @classmethod
+    def _unchecked(cls, columns: dict[str, Any], length: int) -> Columns:
+        made = cls.__new__(cls)
+        made._columns, made._length = columns, length
+        return made
+
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
         """Yield batches, from number `start` on.
 
@@ -136,18 +160,27 @@ def check_size(size: int) -> None:
         raise InputError(f"a batch holds at least 1 sample, not {size}")
 
 
-def _take(column: Any, indices: np.ndarray) -> Any:
+def _take(column: Any, indices: np.ndarray, mode: Literal["raise", "clip"] = "raise") -> Any:
     if not isinstance(column, Ragged):
-        return column[indices]
+        return column.take(indices, 0, mode=mode) if isinstance(column, np.ndarray) else column[indices]
     starts = column.offsets[indices]
     lengths = column.offsets[indices + 1] - starts
     offsets = np.zeros(len(indices) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return Ragged(_take(column.values, np.repeat(starts, lengths) + within), offsets)
+    return Ragged(_take(column.values, np.repeat(starts, lengths) + within, mode), offsets)
+
+
+def _run(column: Any, begin: int, end: int) -> Any:
+    if not isinstance(column, Ragged):
+        return column[begin:end]
+    offsets = column.offsets[begin : end + 1]
+    return Ragged(_run(column.values, int(offsets[0]), int(offsets[-1])), offsets - offsets[0])
 
 
 def _join(columns: Sequence[np.ndarray | Ragged]) -> np.ndarray | Ragged:
+    if len(columns) == 1:
+        return columns[0]
     ragged = [column for column in columns if isinstance(column, Ragged)]
     if not ragged:
         return np.concatenate([column for column in columns if not isinstance(column, Ragged)])

@@ -56,13 +56,22 @@ def load() -> Clicks:
     return Clicks(stream(path("ctr/train-*.parquet")), stream(path("ctr/test-*.parquet")))
 
 
-def files(train: int = 500_000, test: int = 50_000, ids: int = IDS, rows: int = FILE_ROWS) -> dict[str, bytes]:
-    """The same as Parquet files, by their names: `rows` in each, in row groups of a fifth of that."""
+def files(train: int = 500_000, test: int = 50_000, ids: int = IDS) -> dict[str, bytes]:
+    """The same as Parquet files, by their names."""
+    parts = {"train": synthetic(train, 0, ids), "test": synthetic(test, 1, ids)}
+    return {
+        name: content
+        for part, table in parts.items()
+        for name, content in parquet_files(table, part, FILE_ROWS, FILE_ROWS // 5).items()
+    }
+
+
+def parquet_files(table: Columns, part: str, rows: int, group: int) -> dict[str, bytes]:
+    """Impressions as Parquet files of so many rows, in row groups of `group`; their names begin with `part`."""
     found = {}
-    for name, table in {"train": synthetic(train, 0, ids), "test": synthetic(test, 1, ids)}.items():
-        for number, begin in enumerate(range(0, len(table), rows)):
-            part = Columns(table.take(np.arange(begin, min(begin + rows, len(table)))))
-            found[f"{name}-{number:03}.parquet"] = _parquet(part, max(rows // 5, 1))
+    for number, begin in enumerate(range(0, len(table), rows)):
+        piece = Columns(table.take(np.arange(begin, min(begin + rows, len(table)))))
+        found[f"{part}-{number:03}.parquet"] = _parquet(piece, group)
     return found
 
 

@@ -68,5 +68,6 @@ def _numbers(path: str, name: str, column: Any) -> np.ndarray:
         raise InputError(
             f"{path}: column {name!r} holds {column.type}, not plain numbers; give a parse function that makes them"
         )
-    values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(np.float32 if real else np.int64)
+    wanted = np.float32 if real else np.int64
+    values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(wanted, copy=False)
     return values

@@ -235,13 +235,13 @@ class _Worker:
         import pyarrow
 
         pieces = [Piece(number, 0, self._index.chunks[number].rows) for number in chunks]
-        rows = Rows.joined(self._reader.read(pieces))
+        rows = Rows.gathered(self._reader.read(pieces), np.arange(sum(piece.end for piece in pieces)))
         if rows.columns is None:
             return None
         columns: dict[str, Any] = {}
         if self._task.keep:
             kept = pyarrow.concat_tables([self._reader.table(number, self._task.keep) for number in chunks])
-            kept = kept.take(np.flatnonzero(rows.place >= 0))
+            kept = kept.take(rows.kept)
             columns = {name: kept[name].combine_chunks() for name in self._task.keep}
         for name, column in self._predicted(rows).items():
             if name in columns:

@@ -10,6 +10,8 @@ import contextlib
 import http.client
 import json
 import logging
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -233,3 +235,38 @@ def upload(address: tuple[str, int], bucket: str, files: dict[str, Path]) -> Non
     client.create_bucket(Bucket=bucket)
     for key, path in files.items():
         client.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+
+
+@contextlib.contextmanager
+def started(directory: Path, pattern: str, bucket: str, latency: float, bytes_per_s: float) -> Iterator[int]:
+    """The server and the proxy, each in a process of its own, with the files of a directory in a bucket; the proxy's port."""
+    with contextlib.ExitStack() as stack:
+        upstream = stack.enter_context(_program("moto"))
+        upload((HOST, upstream), bucket, {path.name: path for path in sorted(directory.glob(pattern))})
+        yield stack.enter_context(_program("proxy", str(upstream), str(latency), str(bytes_per_s)))
+
+
+@contextlib.contextmanager
+def _program(*words: str) -> Iterator[int]:
+    command = [sys.executable, "-m", "umiak.bench.peers.s3", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def main(what: str, *words: str) -> None:
+    """Serve until standard input ends: so a server ends with whoever started it."""
+    if what == "moto":
+        running: Any = moto()
+    else:
+        running = proxy((HOST, int(words[0])), Conduct(latency=float(words[1]), bytes_per_s=float(words[2])))
+    with running as address:
+        print(address[1] if isinstance(address, tuple) else address, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

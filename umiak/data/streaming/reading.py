@@ -33,40 +33,54 @@ class Rows:
 
     columns: Columns | None
     """Those that are left; None where none is."""
-    place: np.ndarray
-    """For each row where it stands in `columns`, or -1."""
+    place: np.ndarray | None
+    """For each row where it stands in `columns`, or -1; None where no row was left out, and each stands in its place."""
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.place) if self.place is not None else 0 if self.columns is None else len(self.columns)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The numbers of the rows that were not left out."""
+        return np.arange(len(self)) if self.place is None else np.flatnonzero(self.place >= 0)
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
+    def gathered(cls, parts: Sequence[Rows], order: np.ndarray) -> Rows:
+        """The rows of all parts in this order. All at once: batch after batch, it would take three times as long."""
         columns = [part.columns for part in parts if part.columns is not None]
+        if all(part.place is None for part in parts):
+            return cls(Columns.gathered(columns, order) if columns else None, None)
         places, used = [], 0
         for part in parts:
-            places.append(np.where(part.place < 0, -1, part.place + used))
+            place = np.arange(len(part)) if part.place is None else part.place
+            places.append(np.where(place < 0, -1, place + used))
             used += 0 if part.columns is None else len(part.columns)
-        return cls(Columns.concat(columns) if columns else None, np.concatenate(places))
+        place = np.concatenate(places)[order]
+        kept = place >= 0
+        if not kept.any():
+            return cls(None, place)
+        return cls(Columns.gathered(columns, place[kept]), np.where(kept, np.cumsum(kept) - 1, -1))
 
     def cut(self, begin: int, end: int) -> Rows:
-        place = self.place[begin:end]
+        if self.place is None and self.columns is not None:
+            return Rows(self.columns.run(begin, min(end, len(self))), None)
+        place = np.empty(0, np.int64) if self.place is None else self.place[begin:end]
         kept = place[place >= 0]
         if self.columns is None or not kept.size:
-            return Rows(None, np.full(end - begin, -1))
+            return Rows(None, np.full(len(place), -1))
         # What is left out has no place in between, so the rest stays in one run.
         first = int(kept[0])
-        run = Columns(self.columns.take(np.arange(first, first + kept.size)))
+        run = self.columns.run(first, first + kept.size)
         return Rows(run, np.where(place < 0, -1, place - first))
 
-    def take(self, rows: np.ndarray) -> dict[str, Any]:
-        """The batch of these rows, in this order, without those that were left out."""
-        place = self.place[rows]
-        place = place[place >= 0]
-        if self.columns is None or not place.size:
+    def batch(self, begin: int, end: int) -> dict[str, Any]:
+        """The batch of the rows from `begin` to `end`, without those that were left out."""
+        run = self.cut(begin, end)
+        if run.columns is None:
             raise InputError(
-                f"the parse function left out all {len(rows)} rows of a batch: use a larger batch, or filter the files beforehand"
+                f"the parse function left out all {len(run)} rows of a batch: use a larger batch, or filter the files beforehand"
             )
-        return self.columns.take(place)
+        return run.columns.batch()
 
 
 @dataclass(frozen=True)
@@ -106,7 +120,7 @@ class Reader:
         last = dict([self._last] if self._last else [])
         wanted = [number for number in dict.fromkeys(piece.chunk for piece in pieces) if number not in last]
         remote = any(self._file(number).path.startswith(S3) for number in wanted)
-        with ThreadPoolExecutor(FETCHES if remote else 1, "fetch") as threads:
+        with ThreadPoolExecutor(FETCHES, "fetch") as threads:
             fetched = threads.map(self._fetched, wanted) if remote else map(self._fetched, wanted)
             found = last | {
                 number: self._rows(number, content) for number, content in zip(wanted, fetched, strict=True)
@@ -230,9 +244,11 @@ def _one(column: Any) -> Any:
     """A column in one piece."""
     import pyarrow
 
+    if column.num_chunks == 1:
+        return column.chunk(0)  # pyarrow would copy it
     joined = column.combine_chunks()
     return pyarrow.concat_arrays(joined.chunks) if isinstance(joined, pyarrow.ChunkedArray) else joined
 
 
 def _all(columns: Columns) -> Rows:
-    return Rows(columns, np.arange(len(columns)))
+    return Rows(columns, None)

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from umiak.data.columns import check_size
 from umiak.data.formats import kind
 from umiak.data.streaming.cache import Cache, directory, size_of
@@ -155,15 +153,16 @@ class Stream:
         first = deal.first_window(start)
         skipped = start - deal.batches_before(first)
         with contextlib.closing(_ahead(partial(_window, reader, deal), first, deal.windows)) as windows:
-            for rows, order in windows:
-                for begin in range(skipped * size, len(order), size):
-                    yield rows.take(order[begin : begin + size])
+            for rows in windows:
+                for begin in range(skipped * size, len(rows), size):
+                    yield rows.batch(begin, begin + size)
                 skipped = 0
 
 
-def _window(reader: Reader, deal: Deal, number: int) -> tuple[Rows, np.ndarray]:
-    rows = Rows.joined(reader.read(list(deal.pieces(number))))
-    return rows, deal.permutation(number, len(rows))
+def _window(reader: Reader, deal: Deal, number: int) -> Rows:
+    pieces = list(deal.pieces(number))
+    rows = sum(piece.end - piece.begin for piece in pieces)
+    return Rows.gathered(reader.read(pieces), deal.permutation(number, rows))
 
 
 def _ahead(make: Callable[[int], Any], first: int, count: int) -> Generator[Any, None, None]:
