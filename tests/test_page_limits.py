@@ -192,7 +192,7 @@ def test_a_new_server_reads_no_run_again_unless_a_file_of_it_changed(
         file.write(rounds(31, 30))
     read: list[str] = []
     refresh = RunDirectory.refresh
-    monkeypatch.setattr(RunDirectory, "refresh", lambda self: read.append(self.name) or refresh(self))
+    monkeypatch.setattr(RunDirectory, "refresh", lambda self, limit: read.append(self.name) or refresh(self, limit))
     again = listed(tmp_path / "runs", cache=tmp_path / "cache")
     assert read == ["1"]
     same = {name for name in first.runs if first.runs[name] == again.runs[name]}

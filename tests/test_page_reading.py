@@ -8,9 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from tests.page_figures import write_run
+from umiak.page import jsonlines
 from umiak.page.columns import Columns, reduced
 from umiak.page.history import History
+from umiak.page.index import Index
 from umiak.page.logfile import Question, lines
 from umiak.page.rundirectory import RunDirectory
 
@@ -78,6 +82,25 @@ def test_a_line_of_last_december_is_not_of_the_next_one(tmp_path: Path) -> None:
     new_year = datetime(2027, 1, 1, 0, 5).timestamp()
     os.utime(log, (new_year, new_year))
     assert lines(log, [tmp_path])["lines"][0]["time"] == datetime(2026, 12, 31, 23, 59, 59).timestamp()
+
+
+def test_a_long_file_is_read_bit_by_bit_and_shown_as_far_as_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonlines, "CHUNK", 5000)
+    write_run(tmp_path / "run", 1000)
+    index = Index([tmp_path])
+    index.patience = 0.0
+    seen = []
+    while not seen or index.all()[0].is_behind:
+        index.refresh()
+        seen.append(len(index.all()[0].metrics.history.rounds))
+    assert len(seen) > 10 and seen == sorted(seen) and seen[0] < 100 and seen[-1] == 1000
+    whole = RunDirectory(tmp_path / "run", tmp_path, [tmp_path])
+    whole.refresh()
+    assert whole.curves.part("cost", "round", None, None, 9) == index.all()[0].curves.part(
+        "cost", "round", None, None, 9
+    )
 
 
 def test_what_a_restart_cost_is_the_time_until_the_run_was_where_it_had_been() -> None:

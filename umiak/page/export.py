@@ -54,6 +54,7 @@ def export(index: Index, target: Path, with_logs: bool, overwrite: bool) -> int:
     if not overwrite and target.exists():
         raise InputError(f"{target} exists: choose another name, or add --overwrite")
     check_target(target)
+    index.patience = math.inf
     index.refresh()
     found = index.all()
     if not found:

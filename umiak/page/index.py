@@ -27,6 +27,7 @@ DEEPEST = 12
 SCAN_SECONDS = 2.0
 SCAN_REST = 10
 """Looking for new directories takes at most a tenth of the time."""
+READ_SECONDS = 0.4
 MOST_BYTES = 96 << 20
 """Of curves in memory."""
 Jobs = Callable[[Path], ClusterJob | None]
@@ -50,6 +51,8 @@ class Index:
         self.roots = [path.resolve() for path in named]
         self.titles = list(titles) or [printable(root) for root in self.roots]
         self.price, self.jobs, self._notes, self._place = price, jobs, notes, cache
+        self.patience = READ_SECONDS
+        """Seconds for one file; a longer one is read bit by bit, and shown as far as it was read."""
         self.expected_id = self._made(self.roots[0], self.roots[0]).id if expected else None
         self._problems: list[str] = []
         self.indexing: Indexing | None = None
@@ -113,9 +116,11 @@ class Index:
             self.runs[name] = known
             return
         with self.lock:
-            found.refresh()
+            found.refresh(self.patience)
             self.runs[name] = found.run(locked)
-        if not lives:
+        if found.is_behind:
+            self._live.add(name)
+        elif not lives:
             self._cache.keep(found, self.runs[name])
 
     def _forget(self) -> None:

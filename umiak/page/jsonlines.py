@@ -37,14 +37,11 @@ def is_same(file: BinaryIO, place: Place) -> bool:
 
 
 def new_lines(file: BinaryIO, place: Place) -> Iterator[list[Object]]:
-    """What has come since, in batches; `place` moves on with each."""
+    """What has come since, in batches; `place` moves on with each, so that whoever stops can continue there."""
     place.inode = os.fstat(file.fileno()).st_ino
     file.seek(place.offset)
     rest = b""
-    while True:
-        data = file.read(CHUNK)
-        if not data:
-            break
+    while data := file.read(CHUNK):
         if len(rest) > LONGEST:
             # No line of ours: what comes until its end is another damaged one.
             place.offset += len(rest)
@@ -55,6 +52,7 @@ def new_lines(file: BinaryIO, place: Place) -> Iterator[list[Object]]:
             found, damaged = parse(whole.split(b"\n"))
             place.offset += len(whole) + 1
             place.damaged += damaged
+            place.mark = _mark(file, place.offset)
             yield found
     place.mark = _mark(file, place.offset)
 

@@ -49,9 +49,9 @@ class RunDirectory:
         self._begin()
         self.job: ClusterJob | None = None
 
-    def refresh(self) -> bool:
-        """Whether something is new."""
-        changed = self.metrics.refresh(self.roots) | self.events.refresh(self.roots)
+    def refresh(self, seconds: float = math.inf) -> bool:
+        """Whether something is new. What takes longer is read next time: `is_behind`."""
+        changed = self.metrics.refresh(self.roots, seconds) | self.events.refresh(self.roots, seconds)
         if changed:
             self._curves = None
         return changed
@@ -65,6 +65,10 @@ class RunDirectory:
         kept = [self._cache / f"{self.id}-{name}.npz" if self._cache else None for name in names]
         self.metrics, self.events = (Source(self.path / name, file) for name, file in zip(names, kept, strict=True))
         self._curves = None
+
+    @property
+    def is_behind(self) -> bool:
+        return self.metrics.is_behind or self.events.is_behind
 
     @property
     def bytes(self) -> int:

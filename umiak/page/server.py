@@ -101,7 +101,7 @@ class Answers:
 
         def work() -> Any:
             with self.index.lock:
-                run.refresh()
+                run.refresh(self.index.patience)
                 return run.detail(system.locked_files())
 
         return _json(await run_in_threadpool(work))
@@ -118,7 +118,7 @@ class Answers:
         low, high = _float(query.get("from")), _float(query.get("to"))
         width = min(WIDEST, int(_float(query.get("width")) or 800))
         with self.index.lock:
-            run.refresh()
+            run.refresh(self.index.patience)
             curves = run.curves
             names = query.getlist("name")[:CURVES]
             found = [
@@ -194,7 +194,7 @@ class Answers:
     def _update(self, run: RunDirectory, request: Request, shown: dict[str, float], last: str) -> tuple[str, str]:
         """What is new of the run that is shown; empty if nothing is. `shown` is the last point that was sent of each curve."""
         with self.index.lock:
-            run.refresh()
+            run.refresh(self.index.patience)
             detail = run.detail(system.locked_files())
         known = json.dumps({**detail, "atRisk": None})
         if known == last:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,12 +30,14 @@ class Source:
         self.path, self.history, self.place, self.cache = path, History(), Place(), cache
         self._seen: Signature | None = None
         self._kept = 0
+        self.is_behind = False
 
-    def refresh(self, roots: Sequence[Path]) -> bool:
-        """Whether something has changed."""
-        now = signature(self.path)
-        if now == self._seen:
+    def refresh(self, roots: Sequence[Path], seconds: float = math.inf) -> bool:
+        """Whether something has changed. What takes longer than so many seconds is read next time: `is_behind`."""
+        now, until = signature(self.path), time.monotonic() + seconds
+        if now == self._seen and not self.is_behind:
             return False
+        self.is_behind = False
         try:
             with safe.opened(self.path, roots) as file:
                 self._remember(os.fstat(file.fileno()).st_size)
@@ -44,6 +48,9 @@ class Source:
                 for events in new_lines(file, self.place):
                     self.history.add(events)
                     changed = True
+                    if time.monotonic() > until:
+                        self.is_behind = True
+                        break
         except OSError:
             changed = self.place.offset > 0
             self.history, self.place = History(), Place()
@@ -58,7 +65,7 @@ class Source:
             self._kept = self.place.offset
 
     def _keep(self) -> None:
-        if self.cache and self.place.offset >= max(kept.LEAST_BYTES, kept.GROWTH * self._kept):
+        if self.cache and not self.is_behind and self.place.offset >= max(kept.LEAST_BYTES, kept.GROWTH * self._kept):
             kept.save(self.cache, self.history, self.place)
             self._kept = self.place.offset
 
