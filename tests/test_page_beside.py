@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import umiak
 from tests.processes import TINY, alive, descendants, hear_interrupts, kill_tree, wait_for, wait_until_gone
 from umiak.cli.main import main
+from umiak.errors import InputError
 from umiak.page import beside
 from umiak.spec.flags import parse
 
@@ -30,6 +32,7 @@ import sys
 from umiak.page import beside
 beside.WORDS = {words!r}
 from umiak.cli.main import main
+from umiak.errors import InputError
 sys.exit(main({arguments!r}))
 """
 Words = Callable[..., list[str]]
@@ -208,3 +211,14 @@ def test_a_process_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: py
     with beside.shown(tmp_path) as announce:
         announce(said.append)
     assert said == ["no page: cannot start its process (No such file or directory); training continues"]
+
+
+def test_from_python_a_page_comes_with_the_training_too(
+    tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(beside, "WORDS", words())
+    umiak.train(TINY, local=True, passes=1, out=tmp_path / "out", quiet=True, page=True)
+    assert capsys.readouterr().out.startswith("page: http://127.0.0.1:")
+    with pytest.raises(InputError, match="keep_page is for the command line"):
+        umiak.train(TINY, local=True, passes=1, out=tmp_path / "out2", keep_page=True)
+    assert not (tmp_path / "out2").exists()

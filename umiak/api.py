@@ -91,7 +91,8 @@ def train(
     settings = _settings("train", {**own, **flags}, config_args)
     if not isinstance(config, Config):
         settings = replace(settings, config=Path(config))
-    with _shown(quiet) as show:
+    with _page(settings) as announce, _shown(quiet) as show:
+        announce(lambda text: print(text) if quiet else show(Notice(text)))
         done = _run_apart(settings, _pickled(config) if isinstance(config, Config) else None, show)
     curves = [encode(each) for each in done.passes]
     return Result(
@@ -193,6 +194,18 @@ def _pickled(config: Config) -> bytes:
             f"the config cannot be sent to the training process: {error}; "
             "create what cannot be pickled inside the model or provider, or write the config to a file and give its path"
         ) from error
+
+
+def _page(settings: Settings) -> contextlib.AbstractContextManager[Callable[[Callable[[str], None]], None]]:
+    """A page about the run while it trains, if one is wanted; gives a function that says where it is."""
+    if settings.keep_page:
+        raise InputError("keep_page is for the command line: give page=True, and look with `umiak page` afterwards")
+    if not settings.page:
+        return contextlib.nullcontext(lambda say: None)
+
+    from umiak.page import beside
+
+    return beside.shown(settings.save_dir)
 
 
 @contextlib.contextmanager
