@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +19,8 @@ from typing import Any
 import pytest
 
 from tests import kube_objects as make
+from tests.page_figures import Server
+from tests.processes import hear_interrupts, kill_tree
 from tests.recorded_kube import RecordedKube, recorded
 from tests.test_output import Here
 from umiak.cli import job_page
@@ -228,6 +234,49 @@ def wait_until(condition: Callable[[], bool]) -> None:
             return
         pause.wait(0.05)
     raise AssertionError("it does not happen")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from umiak.page import built
+static = Path(sys.argv[1]); static.mkdir(); (static / "index.html").write_text("a stand-in")
+built.STATIC = static
+from umiak.cli.main import main
+sys.exit(main(["job", "page", "--no-browser", "--port", "0"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_shows_jobs_says_when_the_cluster_is_away_and_leaves_nothing(
+    kube: RecordedKube, tmp_path: Path, ending: signal.Signals
+) -> None:
+    running(kube)
+    kube.put({"kind": "PersistentVolumeClaim", "metadata": {"name": "efsvol", "namespace": "default"}})
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "static")], stdout=subprocess.PIPE, text=True,
+        preexec_fn=hear_interrupts, env={**os.environ, "TMPDIR": str(scratch)},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        server = Server(process, process.stdout.readline())
+        wait_until(lambda: [run["round"] for run in server.whole_list()] == [20])
+        answer = server.get("/api/runs")
+        assert answer["roots"] == [CONTEXT] and answer["problems"] == [] and answer["runs"][0]["state"] == "running"
+        kube.refuse["list", "jobs"] = 503
+        wait_until(lambda: any("the cluster cannot be asked" in text for text in server.get("/api/runs")["problems"]))
+        kube.refuse.clear()
+        wait_until(lambda: server.get("/api/runs")["problems"] == [])
+        assert list(scratch.iterdir())
+        process.send_signal(ending)
+        assert process.wait(60) == 0
+    finally:
+        kill_tree(process.pid)
+        process.wait()
+    assert list(scratch.iterdir()) == [] and not any("umiak-volume" in name for name in kube.names())
 
 
 def test_its_commands_are_real_ones(kube: RecordedKube, watcher: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import signal
 import socket
 import threading
 from dataclasses import dataclass
@@ -28,9 +30,13 @@ class Serving:
     index: Index
 
     def run(self) -> None:
+        """Until Ctrl-C or SIGTERM. In the main thread."""
         # Much may have to be read: it begins before a browser asks.
         threading.Thread(target=self.index.refresh, daemon=True).start()
-        self.server.run(sockets=[self.listener])
+        # Both are how a page is ended; uvicorn closes connections first and then passes the signal on.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
+            self.server.run(sockets=[self.listener])
 
 
 def prepare(
