@@ -183,6 +183,11 @@ def pass_line(pass_id: int, batch: int, samples: int, average: float, evals: Map
     return f" Pass={pass_id} Batch={batch} samples={samples} AvgCost={number(average)} Eval: {evaluators(evals)}"
 
 
+def rows_line(rows: int, used: int) -> str:
+    """What became of the rows of streamed files in a pass, by all trainers together."""
+    return f"data: {rows} rows read, {used} used, {rows - used} left out by the parse function"
+
+
 def test_line(samples: int, cost: float, evals: Mapping[str, float]) -> str:
     """A test during training. `saving_line` must come after it: scripts pair the two."""
     return f" Test samples={samples} cost={number(cost)} Eval: {evaluators(evals)}"

@@ -96,6 +96,9 @@ class Pass:
     """Rows and bytes in each service that holds rows."""
     dropped: float | None = None
     seconds: float = 0.0
+    rows: int | None = None
+    """Of streamed data: how many were read in this pass, with those that the parse function left out."""
+    used: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 OUT/pass-00000/                      snapshots: the model after a pass (snapshot.py)
 OUT/best                             a link to the best of them, where passes are compared
 OUT/checkpoints/round-…-…/           checkpoints: pieces and a manifest (checkpoint.py, piece.py)
+OUT/data-index/                      what streamed data the run began with (trainer/indices.py)
 OUT/metrics.jsonl, events.jsonl, tensorboard/, curves.png, run.json, job.log
 OUT/sinks.json, wandb/                what --log-to has sent, and where
 OUT/node_0/train.log, server.log, worker.log
@@ -14,6 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 CHECKPOINTS = "checkpoints"
+DATA_INDEX = "data-index"
 GENERATIONS = "generations"
 METRICS = "metrics.jsonl"
 EVENTS = "events.jsonl"
@@ -41,7 +43,7 @@ BUFFERS = "buffers.safetensors"
 MANIFEST = "manifest.json"
 """Commits a checkpoint."""
 
-OUTPUTS = (CHECKPOINTS, METRICS, EVENTS, TENSORBOARD, CURVES, SINKS, WANDB, RUN, JOB_LOG)
+OUTPUTS = (CHECKPOINTS, DATA_INDEX, METRICS, EVENTS, TENSORBOARD, CURVES, SINKS, WANDB, RUN, JOB_LOG)
 """What a run writes beside snapshots and the logs of its workers."""
 
 

@@ -13,6 +13,7 @@ from umiak.rundir import checkpoint, generations, piece, snapshot
 from umiak.rundir.reader import MISSING_SECONDS
 from umiak.rundir.tensorfile import TensorFile
 from umiak.spec.settings import Settings
+from umiak.trainer import indices
 from umiak.trainer.saving import Saver
 from umiak.trainer.session import Session, Setup
 from umiak.trainer.task import Assignment, Task
@@ -26,8 +27,10 @@ def begin(task: Task, session: Session, saver: Saver) -> bytes:
     found = assignment.checkpoint
     with _advising(assignment):
         if assignment.sets_up:
+            indices.keep(task)
             _set_up(task, session, saver)
         rounds = session.pull()
+        saver.identity |= indices.use(task)
         blob = blob_of(found, task.trainer) if found is not None else b""
         if not assignment.replaces:
             check_rounds(rounds, found, exact=task.settings.mode == "sync")

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from umiak import logs
+from umiak.data.streaming.source import Stream
 from umiak.errors import InputError, UmiakError
 from umiak.messages.events import Notice, Pass
 from umiak.pserver.protocol import Flags, RoundResult
@@ -244,6 +246,7 @@ class Trainer:
             tables=tables,
             services=services,
             dropped=float(sums[-1] / max(sums[-2], 1)) if self.task.is_asynchronous else None,
+            **self._rows(int(sums[1])),
         )
         own = (tested.samples, tested.values()) if tested else None
         self.recorder.end_pass(event, self.position.batch, self.totals, own)
@@ -253,6 +256,16 @@ class Trainer:
         self._checkpoint()
         if stopping and not self._is_over(self.position.pass_id):
             self._stop()
+
+    def _rows(self, used: int) -> dict[str, int]:
+        """Of streamed data: the rows of a pass, and those of them that were trained on, which the log tells."""
+        if not isinstance(self.config.train, Stream) or self.settings.own_data:
+            return {}
+        rows = self.config.train.rows(Shard())
+        log.info(logs.rows_line(rows, used))
+        if used < rows and self.trainer == 0:
+            self.recorder.report(Notice(logs.rows_line(rows, used)))
+        return {"rows": rows, "used": used}
 
     def _save_pass(self, tested: Mapping[str, float] | None) -> None:
         """The snapshot of a pass that has ended, if it is to have one. The best has one if training may stop after it."""
