@@ -13,6 +13,12 @@ from tests.page.live import kill_a_trainer, training
 from tests.page.served import opened
 from tests.processes import descendants, wait_until_gone
 
+NEWEST_LINE = (
+    "const lines = [...document.querySelectorAll('.log-line')]; return lines.at(-1)?.innerText && lines.length"
+)
+AT_THE_END = """const box = document.querySelector('.log-lines');
+    return box.scrollHeight - box.scrollTop - box.clientHeight < 40"""
+
 
 def rounds(browser: Browser) -> int:
     """That the page says have been trained; -1 before the first."""
@@ -39,6 +45,12 @@ def test_a_run_is_started_killed_and_finished_while_the_page_watches(browser: Br
             browser.until(lambda: rounds(browser) > first + 5, "the rounds do not go on")
             browser.until(lambda: browser.all(".chart canvas"))
             browser.until(lambda: list(out.glob("checkpoints/*/manifest.json")))
+
+            browser.click('.tabs a[href$="/logs"]')
+            browser.click_text(".log-names button", "worker 0, trainer")
+            newest = browser.until(lambda: browser.script(NEWEST_LINE))
+            browser.until(lambda: browser.script(NEWEST_LINE) != newest, "the log is not followed")
+            assert browser.script(AT_THE_END), "the newest line is out of sight"
 
             kill_a_trainer(job.pid)
             browser.click('.tabs a[href$="/workers"]')

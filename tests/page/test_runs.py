@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 from tests.page.browser import Browser
-from tests.page.served import Served
+from tests.page.served import Served, opened
 
 
 def names(browser: Browser) -> list[str]:
@@ -60,3 +64,18 @@ def test_chosen_runs_are_laid_over_each_other_and_what_differs_is_listed(browser
     browser.click_text(".check", "Also what is the same")
     browser.shows("log_period", ".differences")
     browser.shows("The configs are the same")
+
+
+def test_lines_of_configs_that_differ_are_shown(browser: Browser, trained: Path, tmp_path: Path) -> None:
+    for name, rate in (("slow", "0.02"), ("fast", "0.5")):
+        shutil.copytree(trained / "three", tmp_path / "runs" / name)
+        file = tmp_path / "runs" / name / "run.json"
+        about = json.loads(file.read_text())
+        about["config_text"] = about["config_text"].replace("lr=0.02", f"lr={rate}")
+        file.write_text(json.dumps(about))
+    with opened(browser, tmp_path / "runs"):
+        for name in ("slow", "fast"):
+            browser.click_text("td.pick input", f"Choose {name}")
+        browser.press("c")
+        browser.shows("lr=0.5", ".diff-new")
+        browser.shows("lr=0.02", ".diff-old")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.page.browser import Browser
 from tests.page.served import Served, opened, served
+from tests.page.written import write_run
 
 
 def test_a_run_that_is_deleted_while_shown_says_so_and_the_page_goes_on(
@@ -76,3 +77,18 @@ def test_half_written_and_damaged_runs_are_listed_and_the_rest_works(
         browser.press("r")
         browser.click_text(".runs-table tbody a", "damaged")
         browser.find(".chart canvas")
+
+
+def test_a_long_run_that_is_read_for_the_first_time_grows_until_it_is_whole(browser: Browser, tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "long", 600_000)
+    with opened(browser, tmp_path / "runs"):
+        browser.click_text(".runs-table tbody a", "long")
+        browser.find(".plot canvas")
+        browser.shows("round 600,000", ".stats")
+        browser.script("arguments[0].focus()", browser.find(".plot"))
+
+        def at_the_end() -> bool:
+            browser.press("ARROW_RIGHT")
+            return "600k" in browser.text(".legend-at")
+
+        browser.until(at_the_end, "the curve does not reach its last round")
