@@ -122,6 +122,8 @@ class Index:
             self._live.add(name)
         elif not lives:
             self._cache.keep(found, self.runs[name])
+        if name not in self._used and name not in self._live:
+            found.forget_small()
 
     def _forget(self) -> None:
         """What was looked at longest ago, if there is too much."""

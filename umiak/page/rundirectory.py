@@ -65,6 +65,12 @@ class RunDirectory:
         kept = [self._cache / f"{self.id}-{name}.npz" if self._cache else None for name in names]
         self.metrics, self.events = (Source(self.path / name, file) for name, file in zip(names, kept, strict=True))
         self._curves = None
+        self.forget_small()
+
+    def forget_small(self) -> None:
+        """Give back the memory of small files: of many runs it adds up."""
+        self._read: dict[str, tuple[Signature | None, dict[str, Any]]] = {}
+        self._drawn: tuple[dict[str, Any], str | None] = {}, None
 
     @property
     def is_behind(self) -> bool:
@@ -84,6 +90,14 @@ class RunDirectory:
         return self._curves
 
     def _json(self, name: str) -> dict[str, Any]:
+        """What a small file holds; it is read again when it has changed."""
+        now = signature(self.path / name)
+        known = self._read.get(name)
+        if known is None or known[0] != now:
+            known = self._read[name] = now, self._parsed(name) if now else {}
+        return known[1]
+
+    def _parsed(self, name: str) -> dict[str, Any]:
         try:
             value = json.loads(safe.read(self.path / name, self.roots) or b"{}")
         except (ValueError, RecursionError):
@@ -220,9 +234,14 @@ class RunDirectory:
             "atRisk": saved.at_risk(run, newest),
             "commands": commands,
             "logs": self._log_list(),
-            "drawing": drawing.of_run(about),
+            "drawing": self._drawing(about),
             "cost": self._cost(about, locked),
         }
+
+    def _drawing(self, about: dict[str, Any]) -> str | None:
+        if self._drawn[0] is not about:
+            self._drawn = about, drawing.of_run(about)
+        return self._drawn[1]
 
     def _failure(self, state: State) -> Failure | None:
         failure = (self.job.failure if self.job else None) or self.events.history.failure
