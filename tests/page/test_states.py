@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 from tests.page.browser import Browser
@@ -33,6 +35,18 @@ def test_a_server_that_stops_leaves_a_page_that_says_it_is_old(browser: Browser,
     browser.shows("three", ".runs-table")
     browser.open("about:blank")
     browser.complaints()  # that a server is away is an error to the console, too
+
+
+def test_a_server_that_hangs_is_told_from_one_that_has_nothing_new(browser: Browser, page: Served) -> None:
+    """A minute passes at once: the browser's clock is moved."""
+    browser.shows("Live", ".live")
+    os.kill(page.process.pid, signal.SIGSTOP)
+    try:
+        browser.script("const real = Date.now; Date.now = () => real.call(Date) + 60_000")
+        browser.shows("The server of this page does not answer")
+    finally:
+        os.kill(page.process.pid, signal.SIGCONT)
+    browser.hides("The server of this page does not answer")
 
 
 def test_a_server_that_was_started_again_asks_for_the_new_address(
