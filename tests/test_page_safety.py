@@ -7,6 +7,7 @@ import json
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from umiak.cli.main import main
 from umiak.cli.page import _parser
 from umiak.page import built, serving
 from umiak.page.index import Index
+from umiak.page.masking import masked
 
 
 @pytest.fixture
@@ -201,3 +203,58 @@ def test_a_log_line_and_a_table_name_are_text(page: Page, tmp_path: Path) -> Non
     )
     drawing = page.get(f"/api/runs/{name}")["drawing"]
     assert "<img" not in drawing and "<script" not in drawing and "&lt;img" in drawing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=HIDE1234",
+        'db_password: "HIDE1234 and more"',
+        "{'api_key': 'HIDE1234'}",
+        "--wandb-api-key=HIDE1234",
+        "AWS_SECRET_ACCESS_KEY=HIDE1234",
+        "auth_token = 'HIDE1234'",
+        "https://example.org/?token=HIDE1234&x=1",
+        "postgres://me:HIDE1234@host/db",
+        "Authorization: Bearer HIDE1234HIDE1234",
+        "AKIAHIDE1234HIDE1234",
+        "hf_HIDE1234HIDE1234HIDE",
+        "eyJHIDE1234HIDE.HIDE1234HIDE.HIDE1234HIDE",
+        "-----BEGIN RSA PRIVATE KEY-----\nHIDE1234\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
+    assert "HIDE" not in masked(text) and "•••" in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["num_tokens = 512", "tokenizer = 'bpe'", "token_dim: 16", "keys = [1, 2]", "https://example.org/a:b", "lr=0.1"],
+)
+def test_what_models_are_made_of_is_not(text: str) -> None:
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        "a.",
+        "password",
+        "password-",
+        "token ",
+        "eyJ-",
+        "a://",
+        "a:b@",
+        "-----BEGIN ",
+        "bearer ",
+        "sk-",
+        "'password':\"",
+        "=",
+    ],
+)
+def test_no_line_takes_long_to_look_for_secrets_in(part: str) -> None:
+    """Of processor time, for 256 kB; where the time grew with the square of the length, it would take hours."""
+    before = time.process_time()
+    masked(part * (262_144 // len(part)))
+    assert time.process_time() - before < 10

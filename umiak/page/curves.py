@@ -27,6 +27,7 @@ class Curves:
     def __init__(self, metrics: History, events: History) -> None:
         self.passes = metrics.passes or events.passes
         self._metrics, self._events = metrics, events
+        self._merged: dict[str, Curve] = {}
 
     def names(self) -> list[SeriesName]:
         return [{"name": name, "group": group, "points": points} for name, group, points in self._listed()]
@@ -78,6 +79,11 @@ class Curves:
         return None
 
     def _round_curve(self, name: str) -> Curve:
+        if name not in self._merged:
+            self._merged[name] = self._merge(name)
+        return self._merged[name]
+
+    def _merge(self, name: str) -> Curve:
         group: Group = "cost" if name == "cost" else "speed"
         one, two = self._metrics.rounds, self._events.rounds
         if not len(one) or not len(two):

@@ -76,6 +76,8 @@ class Index:
             begun = time.monotonic()
             scanned = begun >= self._scan_at
             if scanned:
+                if not self._scan_at:
+                    self.indexing = {"done": 0, "found": 0}
                 self._scan()
             locked = system.locked_files()
             # Between two scans, only what runs or is looked at can be expected to change.
@@ -101,6 +103,8 @@ class Index:
             for path in [root] if self.expected_id else below(root, problems):
                 made = self._made(path, root)
                 here[made.id] = self._found.get(made.id, made)
+                if self.indexing:
+                    self.indexing = {"done": 0, "found": len(here)}
         self._problems, self._found = problems, here
         self._live &= set(here)
         for gone in [each for each in self.runs if each not in here]:
