@@ -130,6 +130,9 @@ def take(browser: Browser, name: str) -> None:
     browser.settle()
     path = browser.picture(PLACE / f"{name}.png", whole=False)
     with Image.open(path) as image:
-        image.convert("RGB").save(path, optimize=True)
+        # 256 colours that also cover what is small, as the dot that says "live".
+        image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            path, optimize=True
+        )
     assert path.stat().st_size < MOST, f"{path} is too large"
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB", flush=True)

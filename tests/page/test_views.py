@@ -53,6 +53,20 @@ def test_the_pointer_shows_values_and_a_drag_zooms(browser: Browser, page: Serve
     browser.hides("Reset zoom", ".chart-head")
 
 
+def test_a_name_in_the_legend_hides_its_curve_and_what_was_chosen_is_remembered(browser: Browser, page: Served) -> None:
+    open_run(browser)
+    whole = drawn(browser)
+    browser.click_text("button.legend-item", "test")
+    browser.until(lambda: drawn(browser) != whole, "the curve is still drawn")
+    assert browser.find('.legend-item[aria-pressed="false"]').text.startswith("test")
+    browser.click_text("button.legend-item", "train")
+    browser.settle()
+    assert len(browser.all('.legend-item[aria-pressed="false"]')) == 1, "the last curve is hidden, too"
+    browser.click_text(".segmented button", "Pass")
+    browser.driver.refresh()
+    browser.until(lambda: browser.text('.segmented [aria-pressed="true"]') == "Pass", "the axis is forgotten")
+
+
 def test_a_click_on_a_point_opens_the_log_at_its_time(browser: Browser, page: Served) -> None:
     open_run(browser)
     browser.over(browser.find(".plot .u-over"), 0.5).click().perform()

@@ -1,6 +1,6 @@
 /** A chart of lines (uPlot), with its title, legend, values under the pointer, zoom and keyboard. It knows nothing of runs. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { measure } from "../format";
 import type { Range } from "../source";
@@ -37,7 +37,11 @@ export interface Hover {
 type Joined = (number[] | (number | null | undefined)[])[];
 
 export function Chart(props: ChartProps) {
-  const { lines, log = false, smoothing = 0, stacked = false, range } = props;
+  const { log = false, smoothing = 0, stacked = false, range } = props;
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const lines = useMemo(() => props.lines.filter((line) => !hidden.has(line.label)), [props.lines, hidden]);
+  const visible = useRef(lines);
+  visible.current = lines;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
@@ -59,9 +63,10 @@ export function Chart(props: ChartProps) {
     props.x.label,
     props.baseline,
   ]);
-  const nothing = lines.every((line) => line.x.length === 0);
+  const nothing = props.lines.every((line) => line.x.length === 0);
 
-  useEffect(() => {
+  // Other lines make another plot, before it gets their values.
+  useLayoutEffect(() => {
     const element = place.current;
     if (!element || nothing) return;
     const made = new uPlot(options(look, latest, element, readHover), drawn.current as uPlot.AlignedData, element);
@@ -88,7 +93,7 @@ export function Chart(props: ChartProps) {
       setHover(null);
       return;
     }
-    const raw = latest.current.lines;
+    const raw = visible.current;
     const step = latest.current.smoothing ? 2 : 1;
     const values = raw.map((line, i) => {
       const column = (i + 1) * step;
@@ -138,7 +143,14 @@ export function Chart(props: ChartProps) {
         <p class="chart-empty quiet">{props.empty ?? "Nothing recorded yet. Points appear as they are written."}</p>
       ) : (
         <>
-          <Legend lines={lines} hover={hover} x={props.x} y={props.y ?? measure} />
+          <Legend
+            lines={props.lines}
+            hidden={hidden}
+            onToggle={(label) => setHidden(toggled(hidden, label, props.lines.length))}
+            hover={hover}
+            x={props.x}
+            y={props.y ?? measure}
+          />
           <div
             ref={place}
             class="plot"
@@ -151,6 +163,13 @@ export function Chart(props: ChartProps) {
       )}
     </figure>
   );
+}
+
+/** One line at least stays. */
+function toggled(hidden: ReadonlySet<string>, label: string, lines: number): ReadonlySet<string> {
+  const next = new Set(hidden);
+  if (!next.delete(label)) next.add(label);
+  return next.size < lines ? next : hidden;
 }
 
 /** One x for all lines. When smoothed, each line follows its unsmoothed self. */

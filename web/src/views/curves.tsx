@@ -1,5 +1,5 @@
 /** Curves of cost and of every metric: train, test and the baseline. */
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Axis, Detail, SeriesName } from "../api";
 import { Chart } from "../chart/chart";
@@ -7,12 +7,14 @@ import type { Line } from "../chart/lines";
 import { useSeries } from "../chart/series";
 import { Check, Empty, Loading, Note, Segmented } from "../parts/bits";
 import { go, runAddress } from "../route";
+import { keep, kept } from "../preferences";
 import type { Range } from "../source";
 import { AXES, moved, movedRange, origin, timeAt, xAxis } from "./axis";
 
-export const axis = signal<Axis>("round");
-export const log = signal(false);
-export const smoothing = signal(0);
+export const axis = signal<Axis>(kept("axis", "round", (value) => AXES.some(([name]) => name === value)));
+export const log = signal(kept("log", false, (value) => typeof value === "boolean"));
+export const smoothing = signal(kept("smoothing", 0, (value) => typeof value === "number" && value >= 0 && value < 1));
+effect(() => keep({ axis: axis.value, log: log.value, smoothing: smoothing.value }));
 
 export function CurvesView({ detail }: { detail: Detail }) {
   const groups = useMemo(() => byMetric(detail.series), [detail.series]);
