@@ -13,13 +13,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from umiak.bench.systems import DATA, SYNC_PADDLES, TRAINED, V1_TRAINED, may_be_missing
+from umiak.bench.systems import DATA, LIMITED, SYNC_PADDLES, TRAINED, V1_TRAINED, may_be_missing
 from umiak.bench.turns import START_SECONDS, Actor, Failed, Stage
 from umiak.bench.workloads import WORKLOADS, write
 from umiak.errors import UmiakError
 
 PADDLE_TRIALS = 2
 """In so many rounds both of Paddle's settings run, then the faster alone."""
+LIMITED_SECONDS = 300.0
+BIG = Path(".cache/bench")
 Say = Callable[[str], None]
 
 
@@ -42,7 +44,9 @@ def measure(
     baseline: Path | None = None,
 ) -> Measured:
     measured = Measured(workload, {system: [] for system in systems})
-    with tempfile.TemporaryDirectory(prefix="umiak-bench-") as scratch, Stage() as stage:
+    if LIMITED in systems:
+        rounds, seconds = 1, LIMITED_SECONDS
+    with _scratch(on_disk=LIMITED in systems) as scratch, Stage() as stage:
         data = Path(scratch)
         trains = workload in (*TRAINED, *V1_TRAINED, "data-ctr")
         actors: dict[str, Actor] = {}
@@ -71,6 +75,13 @@ def measure(
             if slower is None and (slower := slower_paddle(measured)) is not None:
                 actors[slower].close()
     return measured
+
+
+def _scratch(on_disk: bool) -> tempfile.TemporaryDirectory[str]:
+    """Where runs have their directories; /tmp may be in memory."""
+    if on_disk:
+        BIG.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="umiak-bench-", dir=BIG.absolute() if on_disk else None)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ import numpy as np
 from umiak.bench.ours import Endless, Make, job, of_workload
 from umiak.bench.run import Run
 from umiak.data.columns import Columns
+from umiak.data.streaming.dealing import Deal
 from umiak.data.streaming.source import Stream, stream
 from umiak.spec.config import Shard, Source
 from umiak.spec.settings import Settings
+from umiak.system import keep_freed_memory
 
 ROWS = 600_000
 FILES, GROUP = 6, 20_000
@@ -31,6 +33,8 @@ READER_BATCH = 2048
 LATENCY, BYTES_PER_S = 0.05, 200e6
 BUCKET = "bench"
 TRAIN, READER = "train-*.parquet", "reader-*.parquet"
+OPENED, MIDDLE = Shard(1, 2), 80
+"""A shard, and a batch in the middle of its second window."""
 
 
 def write(workload: str, directory: Path) -> None:
@@ -42,7 +46,7 @@ def write(workload: str, directory: Path) -> None:
         np.savez(directory / "table.npz", **{name: table[name] for name in table.names})
         for name, content in ctr.parquet_files(table, "train", ROWS // FILES, GROUP).items():
             (directory / name).write_bytes(content)
-    else:
+    elif workload != "data-memory":
         _write_columns(directory)
 
 
@@ -128,8 +132,9 @@ def read(run: Run) -> dict[str, Any]:
     return _per_core(run, once)
 
 
-def _per_core(run: Run, once: Any) -> dict[str, Any]:
-    """Rows per second of processor time, of all threads together."""
+def _per_core(run: Run, once: Callable[[], int]) -> dict[str, Any]:
+    """Rows per second of processor time, of all threads together. Freed memory is kept, as in a trainer."""
+    keep_freed_memory(1 << 30)
     once()
     began, cpu, rows = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < run.seconds:
@@ -137,18 +142,36 @@ def _per_core(run: Run, once: Any) -> dict[str, Any]:
     return {"samples_per_s": rows / (time.process_time() - cpu), "unit": "rows/s per core"}
 
 
-def opened_in_the_middle(directory: Path) -> tuple[float, float]:
-    """Seconds until the first batch of a shard in the middle of a pass, and until that of its beginning."""
+def one_window(run: Run) -> dict[str, Any]:
+    """A window of a shard read by itself: all that opening the shard there may cost."""
+    source = _written_stream(run)
+    deal = Deal(source.reader.chosen.counts, READER_BATCH, OPENED, 5, source.window)
+    return _opens(run, lambda: source.read_window(deal, deal.first_window(MIDDLE)))
 
-    def first(source: Stream, start: int) -> float:
-        begun = time.perf_counter()
-        batches = source.batches(READER_BATCH, Shard(1, 3), 5, start)
+
+def in_the_middle(run: Run) -> dict[str, Any]:
+    """The first batch of a shard in the middle of a pass."""
+    source = _written_stream(run)
+
+    def opened() -> None:
+        batches = source.batches(READER_BATCH, OPENED, 5, MIDDLE)
         next(batches)
-        took = time.perf_counter() - begun
         batches.close()  # type: ignore[attr-defined]
-        return took
 
-    source = stream(directory / TRAIN, window=WINDOW)
-    first(source, 0)
-    middle = ROWS // 3 // READER_BATCH // 2
-    return first(stream(directory / TRAIN, window=WINDOW), middle), first(stream(directory / TRAIN, window=WINDOW), 0)
+    return _opens(run, opened)
+
+
+def _written_stream(run: Run) -> Stream:
+    os.environ["XDG_CACHE_HOME"] = str(run.directory / "cache")
+    return stream(run.data / READER)
+
+
+def _opens(run: Run, once: Callable[[], Any]) -> dict[str, Any]:
+    once()
+    took = []
+    began = time.perf_counter()
+    while time.perf_counter() - began < run.seconds:
+        at = time.process_time()
+        once()
+        took.append(time.process_time() - at)
+    return {"samples_per_s": 1 / float(np.median(took)), "unit": "windows/s"}

@@ -6,7 +6,7 @@ import importlib.util
 
 TRAINED = ("recommendation", "ctr", "quick_start")
 V1_TRAINED = ("v1-lr", "v1-cnn", "v1-recommendation")
-DATA = ("data-ctr", "data-reader")
+DATA = ("data-ctr", "data-reader", "data-opening", "data-memory")
 GROUPS = {
     **{name: (name,) for name in TRAINED},
     "table": ("table",),
@@ -52,12 +52,18 @@ _DATA = {
     "mosaicml": ("peers.feeders", "mosaicml"),
     "litdata": ("peers.feeders", "litdata"),
 }
+LIMITED = "umiak-limited"
+"""A pass over data of five times the memory. It takes minutes and is run once."""
+_OPENING = {"limit": ("feeding", "one_window"), "umiak": ("feeding", "in_the_middle")}
+_MEMORY = {LIMITED: ("feeding_memory", "run")}
 _READER = {"limit": ("feeding", "scan"), "umiak": ("feeding", "read")}
 FEEDERS = ("mosaicml", "litdata")
 """Libraries that feed the trainers of umiak from files of their own."""
 _OF = {
     "data-ctr": _DATA,
     "data-reader": _READER,
+    "data-opening": _OPENING,
+    "data-memory": _MEMORY,
     **dict.fromkeys(TRAINED, _TRAINING),
     **dict.fromkeys(V1_TRAINED, _V1),
     "v1-lstm": _LSTM,
@@ -105,4 +111,4 @@ def trainers(system: str, workers: int) -> int:
 
 def may_be_missing(system: str) -> bool:
     """Whether the bench continues without it, with a note, where it does not run."""
-    return system.startswith("paddle") or system in ("umiak-async", *FEEDERS)
+    return system.startswith("paddle") or system in ("umiak-async", LIMITED, *FEEDERS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 ABOUT = """WORKLOAD is recommendation, ctr, quick_start, table, wire, or all of these (the default); paddle_v1: v1 configs against
 the same models in PyTorch; strangers: a member's round trips while unknown clients try to connect; scale: measures 1, 2, 3
-and 6 workers here and predicts up to 1,000; capacity: a table grows to --rows, is checkpointed and restored. Run it on an
-otherwise idle machine; see docs/bench.md."""
+and 6 workers here and predicts up to 1,000; capacity: a table grows to --rows, is checkpointed and restored; data: the model of
+ctr fed from memory, from Parquet and from S3, the reader alone, and a pass over five times the memory. Run it on an otherwise
+idle machine; see docs/bench.md."""
 
 
 def run(argv: list[str]) -> int:

@@ -148,21 +148,20 @@ class Stream:
 
     def batches(self, size: int, shard: Shard, seed: int | None, start: int = 0) -> Iterator[dict[str, Any]]:
         check_size(size)
-        reader = self.reader
-        deal = Deal(reader.chosen.counts, size, shard, seed, self.window)
+        deal = Deal(self.reader.chosen.counts, size, shard, seed, self.window)
         first = deal.first_window(start)
         skipped = start - deal.batches_before(first)
-        with contextlib.closing(_ahead(partial(_window, reader, deal), first, deal.windows)) as windows:
+        with contextlib.closing(_ahead(partial(self.read_window, deal), first, deal.windows)) as windows:
             for rows in windows:
                 for begin in range(skipped * size, len(rows), size):
                     yield rows.batch(begin, begin + size)
                 skipped = 0
 
-
-def _window(reader: Reader, deal: Deal, number: int) -> Rows:
-    pieces = list(deal.pieces(number))
-    rows = sum(piece.end - piece.begin for piece in pieces)
-    return Rows.gathered(reader.read(pieces), deal.permutation(number, rows))
+    def read_window(self, deal: Deal, number: int) -> Rows:
+        """The rows of a window, in the order in which they are trained on."""
+        pieces = list(deal.pieces(number))
+        rows = sum(piece.end - piece.begin for piece in pieces)
+        return Rows.gathered(self.reader.read(pieces), deal.permutation(number, rows))
 
 
 def _ahead(make: Callable[[int], Any], first: int, count: int) -> Generator[Any, None, None]:
