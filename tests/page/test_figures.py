@@ -137,6 +137,7 @@ def paint(browser: Browser, address: str) -> float:
 
 def hover(browser: Browser, what: str) -> None:
     frames = browser.driver.execute_async_script(FRAMES, 120)
+    assert "round" in browser.text(".legend-at"), "the pointer was not noticed"
     tell(f"{what}, median frame of 120", statistics.median(frames), 50, "ms", f"95 % within {_most(frames):.0f} ms")
 
 
