@@ -151,6 +151,12 @@ def test_a_cluster_that_cannot_be_reached_is_said_and_what_is_known_stays(kube: 
     assert seen.notes() == [] and shown(seen)["rec"][0]["state"] == "running"
 
 
+def test_a_job_that_is_not_there_is_said(watcher: Any) -> None:
+    seen = watcher("nothing")
+    seen.mirror.step()
+    assert seen.notes()[0].startswith("there is no job 'nothing' in namespace default")
+
+
 def test_a_cluster_that_is_not_there_from_the_beginning_is_said(tmp_path: Path, watcher: Any) -> None:
     nobody = RecordedKube(url="http://127.0.0.1:1")
     seen = watcher("--kubeconfig", str(nobody.kubeconfig(tmp_path / "nobody")))

@@ -116,8 +116,7 @@ class Watcher:
     def notes(self) -> list[str]:
         self._looked = time.monotonic()
         self._wake.set()
-        trouble = self.mirror.trouble and f"the cluster cannot be asked: {self.mirror.trouble}"
-        return [text for text in (trouble, self.history.trouble) if text]
+        return [text for text in (self.mirror.trouble, self.history.trouble) if text]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -175,7 +174,7 @@ def described(job: Job, watcher: Watcher) -> ClusterJob:
     state: State = "silent" if trouble and not job.is_over else _STATES.get(seen.state, "silent")
     problems = [each for each in seen.problems if job.is_over or not each.replaced]
     first = problems[0] if problems else None
-    problem = f"the cluster cannot be asked: {trouble}" if trouble else first.what if first else None
+    problem = trouble or (first.what if first else None)
     if problem is None and state == "silent":
         problem = f"{seen.state}: not all of its pods run"
     files = watcher.history.files.get(job.name, [])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from umiak.contract.lines import EVENT_MARK, SERVER_MARK
-from umiak.errors import UmiakError
+from umiak.errors import InputError, UmiakError
 from umiak.jobs import status
 from umiak.jobs.manifests import CONTAINER
 from umiak.jobs.status import Status, Worker
@@ -92,8 +92,11 @@ class Mirror:
             for gone in [name for name in self.jobs if name not in names]:
                 del self.jobs[gone]
             self.trouble = ""
-        except UmiakError as error:
+        except InputError as error:
+            # There is no such job, or no such namespace.
             self.trouble = str(error)
+        except UmiakError as error:
+            self.trouble = f"the cluster cannot be asked: {error}"
 
     def _look_at(self, name: str) -> None:
         job = self.jobs.get(name)
@@ -103,11 +106,11 @@ class Mirror:
             self.jobs[name] = job
         if job.is_over:
             return
-        seen = status.gather(self.api, self.namespace, name)
-        for worker in seen.workers[:FOLLOWED]:
+        job.seen = status.gather(self.api, self.namespace, name)
+        for worker in job.seen.workers[:FOLLOWED]:
             if worker.pod:
                 self._follow(job, worker)
-        job.seen, job.is_over = seen, seen.state in OVER
+        job.is_over = job.seen.state in OVER
 
     def _follow(self, job: Job, worker: Worker) -> None:
         """Read what a worker's pod has said since; one that took the place of another is read from its beginning."""
