@@ -26,6 +26,7 @@ const TINTS: Record<string, string> = {
   done: "rest",
 };
 const MARKS: Partial<Record<Change["kind"], string>> = { restart: "↻", failed: "✕", done: "✓" };
+const WORDS: Partial<Record<Change["kind"], string>> = { restart: "restart", failed: "failure", done: "done" };
 
 export function Timeline({ detail }: { detail: Detail }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -57,7 +58,11 @@ export function Timeline({ detail }: { detail: Detail }) {
             {phase}
           </span>
         ))}
-        {marks.length > 0 && <span class="legend-item quiet">↻ restart ✕ failure ✓ done</span>}
+        {[...new Set(marks.map((change) => change.kind))].map((kind) => (
+          <span class="legend-item" key={kind}>
+            {MARKS[kind]} {WORDS[kind]}
+          </span>
+        ))}
       </div>
       <div ref={frame} class="timeline">
         <svg

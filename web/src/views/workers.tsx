@@ -26,11 +26,12 @@ export function WorkersView({ detail }: { detail: Detail }) {
 export function FirstFailure({ detail, brief = false }: { detail: Detail; brief?: boolean }) {
   const failure = detail.failure!;
   const who = failure.worker === null ? failure.role : `worker ${failure.worker}, ${failure.role}`;
+  const several = detail.changes.filter((change) => change.kind === "failed").length > 1;
   const over = detail.run.state === "running" || detail.run.state === "done";
   return (
     <section class={`failure ${over ? "failure-over" : ""}`} aria-label="First failure">
       <h3>
-        {over ? "It failed once, and recovered" : "First failure"}: {failure.cause}
+        {over ? "It failed once, and recovered" : several ? "First failure" : "Failure"}: {failure.cause}
       </h3>
       <p class="quiet">
         {who}
