@@ -121,6 +121,26 @@ def test_an_output_that_is_not_on_the_volume_is_named(volume: Path, tmp_path: Pa
         output.listing(Here(volume), "missing")
 
 
+def test_the_link_to_the_best_snapshot_comes_along_and_follows_it(volume: Path, tmp_path: Path) -> None:
+    link, here = volume / "job/output/best", tmp_path / "here"
+    link.symlink_to("pass-00001")
+    bring(Here(volume), here)
+    assert (here / "best").readlink() == Path("pass-00001") and (here / "best" / "w").is_file()
+    link.unlink()
+    link.symlink_to("pass-00000")
+    assert bring(Here(volume), here) == 0, "no file has changed"
+    assert (here / "best").readlink() == Path("pass-00000")
+    bring(Here(volume), tmp_path / "one", pass_id=1)
+    assert not (tmp_path / "one" / "best").is_symlink(), "a link to a snapshot that was not pulled would lead nowhere"
+    (tmp_path / "own" / "best").mkdir(parents=True)
+    bring(Here(volume), tmp_path / "own")
+    assert (tmp_path / "own" / "best").is_dir() and not (tmp_path / "own" / "best").is_symlink()
+    link.unlink()
+    link.symlink_to("../../../etc")
+    bring(Here(volume), tmp_path / "odd")
+    assert not (tmp_path / "odd" / "best").is_symlink()
+
+
 def test_files_outside_the_directory_are_refused(volume: Path, tmp_path: Path) -> None:
     (volume / "secret").write_text("x")
     file = File("../../secret", 1, 0.0)

@@ -1,6 +1,6 @@
 """What a client and a volume pod agree on (umiak/jobs/output.py, umiak/pod/files.py): a command, one line in, bytes out.
 
-The pod's image may be older or newer than the client, so none of this changes.
+The pod's image may be older or newer than the client, so none of this changes; what is added, the other may leave out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ class File:
     path: str
     size: int
     time: float
+    best: bool = False
+    """Whether it is of the snapshot that OUT/best links to. Who is older does not know of it, and needs not."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,10 @@ def read_request(line: str) -> list[Wanted] | None:
 
 
 def write_list(files: Iterable[File]) -> str:
-    return json.dumps([asdict(file) for file in files])
+    return json.dumps(
+        [{name: value for name, value in asdict(file).items() if value or name != "best"} for file in files]
+    )
 
 
 def read_list(text: bytes) -> list[File]:
-    return [File(each["path"], each["size"], each["time"]) for each in json.loads(text)]
+    return [File(each["path"], each["size"], each["time"], bool(each.get("best"))) for each in json.loads(text)]

@@ -24,6 +24,7 @@ from umiak.kube.api import Api
 from umiak.kube.objects import path
 from umiak.paths import is_relative
 
+BEST = "best"
 _PASS = re.compile(r"pass-(\d{5})(-\d{3})?")
 
 OnProgress = Callable[[int, int], None]
@@ -117,6 +118,33 @@ def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_pro
         done += offset
         wanted.append(Wanted(file.path, offset, file.size))
     on_progress(done, total)
+    travelled = _bring(pod, directory, missing, wanted, target, lambda count: on_progress(done + count, total))
+    link_best(target, files)
+    return travelled
+
+
+def link_best(target: Path, files: list[File]) -> None:
+    """Have TARGET/best lead to the snapshot that it leads to on the volume. What somebody else put there stays."""
+    best = next((_pass_of(file) for file in files if file.best), "")
+    link = target / BEST
+    if best and (link.is_symlink() or not link.exists()):
+        new = link.with_name(f".{BEST}.part")
+        try:
+            new.unlink(missing_ok=True)
+            new.symlink_to(best)
+            new.replace(link)
+        except OSError as error:
+            raise disk_error(error, link) from error
+
+
+def _bring(
+    pod: VolumePod,
+    directory: str,
+    missing: list[File],
+    wanted: list[Wanted],
+    target: Path,
+    on_progress: Callable[[int], None],
+) -> int:
     if not wanted:
         return 0
     source = _Source(pod.run(_command(directory), volume.request(wanted)))
@@ -124,7 +152,7 @@ def pull(pod: VolumePod, directory: str, files: list[File], target: Path, on_pro
     for file, want in zip(missing, wanted, strict=True):
         for count in _receive(source, target, file, want.offset):
             travelled += count
-            on_progress(done + travelled, total)
+            on_progress(travelled)
     return travelled
 
 

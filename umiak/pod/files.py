@@ -17,6 +17,7 @@ from pathlib import Path
 
 from umiak.contract import volume
 from umiak.contract.volume import File, Wanted
+from umiak.rundir import layout
 
 CHUNK = 1 << 20
 TOUCH_SECONDS = 10.0
@@ -25,11 +26,12 @@ TOUCH_SECONDS = 10.0
 def listing(root: Path) -> list[File]:
     """Every file with its size, those of checkpoints and half-written ones apart: they belong to the job."""
     found = []
+    best = layout.linked_best(root)
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
         if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in name.parts):
             status = path.stat()
-            found.append(File(str(name), status.st_size, status.st_mtime))
+            found.append(File(str(name), status.st_size, status.st_mtime, best is not None and path.parent == best))
     return found
 
 
