@@ -103,6 +103,19 @@ def test_a_long_file_is_read_bit_by_bit_and_shown_as_far_as_it_was_read(
     )
 
 
+@pytest.mark.parametrize(("in_pods", "said"), [(False, "--resume"), (True, "`umiak job delete` the job")])
+def test_a_run_that_was_pulled_has_the_advice_of_its_cluster(tmp_path: Path, in_pods: bool, said: str) -> None:
+    failed = {"event": "failed", "message": "no column", "code": 2, "worker": 1, "role": "trainer", "log": "KeyError"}
+    (tmp_path / "events.jsonl").write_text(json.dumps({**failed, "time": TIME.format(1)}) + "\n")
+    if in_pods:
+        (tmp_path / "job.json").write_text('{"uid": "x", "released": true}')
+    run = RunDirectory(tmp_path, tmp_path, [tmp_path])
+    run.refresh()
+    failure = run.detail(set())["failure"]
+    assert failure is not None and said in str(failure["advice"]) and failure["log"] == "KeyError"
+    assert run.run(set())["state"] == "failed"
+
+
 def test_what_a_restart_cost_is_the_time_until_the_run_was_where_it_had_been() -> None:
     def at(second: float, **event: object) -> dict[str, object]:
         return {**event, "time": TIME.format(second)}

@@ -20,7 +20,6 @@ from umiak.kube.objects import Object, moment
 
 LOG_LINES = 12
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-_MORE_MEMORY = "raise memory in job.yaml, or use more workers: each then holds less of the model"
 _DISRUPTIONS = {
     "PreemptionByScheduler": "a pod of higher priority took its place",
     "DeletionByTaintManager": "its node was lost or drained",
@@ -86,7 +85,7 @@ def _told_by_others(found: Sequence[Problem], newest: Mapping[int, Pod]) -> Iter
         known.add(culprit)
         pod = None if problem.replaced else newest.get(culprit)
         name, node = (pod.name, pod.node) if pod else ("gone", "")
-        fix = _advice(problem.reason, problem.code)
+        fix = reasons.pod_advice(problem.reason, problem.code)
         yield replace(problem, worker=culprit, pod=name, node=node, fix=fix, because_of=None)
 
 
@@ -138,7 +137,7 @@ def _out_of_memory(pod: Pod, facts: Facts) -> Problem | None:
     return _ended(
         pod,
         f"out of memory: the kernel killed it at its limit{limit}",
-        _MORE_MEMORY,
+        reasons.MORE_MEMORY,
     )
 
 
@@ -282,17 +281,7 @@ def _not_made(pod: Pod, facts: Facts) -> Problem | None:
     return _problem(pod, f"the container cannot start: {_one(what)}", fix, when=when, waiting=pod.end is None)
 
 
-_ADVICE = {
-    2: "correct this, `umiak job delete` the job and submit it again: it resumes from the last checkpoint",
-    75: "the pod is replaced and training resumes from the last checkpoint",
-    1: "a defect: the whole log is in node_N/ of the output on the volume",
-}
 _SIGNALS = {137: "killed (SIGKILL)", 139: "crashed (SIGSEGV)", 134: "aborted (SIGABRT)", 143: "told to stop (SIGTERM)"}
-
-
-def _advice(reason: str, code: int | None) -> str:
-    # The kernel may kill one process of a pod and spare the one that reports it.
-    return _MORE_MEMORY if reason == reasons.OUT_OF_MEMORY else _ADVICE.get(code or 0, "")
 
 
 def _failed(pod: Pod, facts: Facts) -> Problem | None:
@@ -300,9 +289,9 @@ def _failed(pod: Pod, facts: Facts) -> Problem | None:
         return None
     report = pod.end.report
     if report:
-        return _ended(pod, _one(report.cause), _advice(report.reason, pod.end.code) if report.first else "")
+        return _ended(pod, _one(report.cause), reasons.pod_advice(report.reason, pod.end.code) if report.first else "")
     what = _SIGNALS.get(pod.end.code, f"ended with exit code {pod.end.code}") + " without giving a cause"
-    return _ended(pod, what, _ADVICE.get(pod.end.code, ""))
+    return _ended(pod, what, reasons.POD_ADVICE.get(pod.end.code, ""))
 
 
 RULES: tuple[Callable[[Pod, Facts], Problem | None], ...] = (

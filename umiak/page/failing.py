@@ -20,25 +20,27 @@ _MORE_MEMORY = f"use more workers, so that each holds less of the model, or a ma
 _LOGS = {"trainer": "{}-train", "server": "{}-server", "supervisor": "{}-worker", "worker": "{}-worker"}
 
 
-def of_event(event: Mapping[str, Any]) -> Failure:
-    """Of a `failed` event, as a run on this machine or a pod writes it."""
+def of_event(event: Mapping[str, Any], in_pods: bool = False) -> Failure:
+    """Of a `failed` event, as a run on this machine writes it; or a job `in_pods`, with the advice of `umiak job status`."""
     worker, code = event.get("worker"), event.get("code")
+    advise = reasons.pod_advice if in_pods else advice
     known = isinstance(worker, int) and not isinstance(worker, bool) and worker >= 0
     return {
         "worker": worker if known else None,
         "role": str(event.get("role") or "job"),
         "cause": str(event.get("cause") or event.get("message") or "it gave no cause"),
-        "advice": advice(code if isinstance(code, int) else None, str(event.get("reason") or "")),
+        "advice": advise(str(event.get("reason") or ""), code if isinstance(code, int) else None) or None,
         "time": number(seconds(event.get("time"))),
         "log": "\n".join(str(event.get("log") or "").strip().splitlines()[-LAST_LINES:]),
     }
 
 
-def advice(code: int | None, reason: str) -> str | None:
+def advice(reason: str, code: int | None) -> str:
+    """For a run on this machine; empty where there is none."""
     if reason == reasons.OUT_OF_MEMORY:
         return _MORE_MEMORY
     # Below zero: the number of the signal that killed it.
-    return None if code is None else _ADVICE.get(code, _ADVICE[1] if code < 0 else None)
+    return "" if code is None else _ADVICE.get(code, _ADVICE[1] if code < 0 else "")
 
 
 def log_of(failure: Failure) -> str:

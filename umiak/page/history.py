@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from umiak.contract import reasons
-from umiak.page import failing
-from umiak.page.answers import Baseline, Change, Failure, Held, Kind, Pass, Process, Span, Work
+from umiak.page.answers import Baseline, Change, Held, Kind, Pass, Process, Span, Work
 from umiak.page.columns import Columns
 from umiak.page.values import MOST_COUNT, count, finite, number, numbers, seconds
 
@@ -31,7 +30,8 @@ class History:
         self.newest_work: dict[int, Work] = {}
         self.newest_processes: dict[tuple[int, str], Process] = {}
         self.baseline: Baseline | None = None
-        self.failure: Failure | None = None
+        self.failed: dict[str, Any] | None = None
+        """The event that told of the failure it ended by."""
         self.workers: int | None = None
         self.started = self.updated = self.finished = math.nan
         self.checkpoint: tuple[int, float] | None = None
@@ -211,11 +211,11 @@ class History:
             self.workers = count(event["workers"])
         if kind in ("start", "restart"):
             # It runs, whatever an earlier attempt ended by.
-            self.finished, self.failure = math.nan, None
+            self.finished, self.failed = math.nan, None
         if kind == "restart" and len(self.rounds):
             self._restarted = (time, float(self.rounds["round"][-1]))
         if kind == "failed" and event.get("reason") != reasons.STOPPED:
-            self.failure = failing.of_event(event)
+            self.failed = dict(event)
         if kind in ("failed", "done") and not math.isnan(time):
             self.finished = time
             self._end_span(None, time)
@@ -227,7 +227,7 @@ class History:
             (each["kind"] for each in reversed(self.changes) if each["kind"] in ("failed", "done", "start", "restart")),
             None,
         )
-        return "done" if last == "done" else "failed" if last == "failed" and self.failure else None
+        return "done" if last == "done" else "failed" if last == "failed" and self.failed else None
 
 
 def _cut(entries: list[Any]) -> None:

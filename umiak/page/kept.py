@@ -26,7 +26,7 @@ GROWTH = 1.25
 """Written again when the file has grown by so much."""
 MOST_BYTES = 1 << 30
 """Of all such files; the oldest go."""
-PLAIN = ("passes", "spans", "changes", "baseline", "failure", "workers", "started", "updated", "finished", "checkpoint",
+PLAIN = ("passes", "spans", "changes", "baseline", "failed", "workers", "started", "updated", "finished", "checkpoint",
          "lost", "unreadable", "_pauses", "_restarted")  # fmt: skip
 
 

@@ -145,7 +145,7 @@ class RunDirectory:
     def _problem(self) -> str | None:
         if self.job:
             return self.job.problem
-        failure, damaged = self.events.history.failure, self.metrics.damaged + self.events.damaged
+        failure, damaged = self._told_failure(), self.metrics.damaged + self.events.damaged
         if failure:
             return masked(failure["cause"])
         lines = "1 damaged line was" if damaged == 1 else f"{damaged} damaged lines were"
@@ -244,11 +244,15 @@ class RunDirectory:
         return self._drawn[1]
 
     def _failure(self, state: State) -> Failure | None:
-        failure = (self.job.failure if self.job else None) or self.events.history.failure
+        failure = (self.job.failure if self.job else None) or self._told_failure()
         if failure is None or state == "running":
             return None
         log = failure["log"] or self._last_lines(failing.log_of(failure))
         return {**failure, "log": masked(log), "cause": masked(failure["cause"])}
+
+    def _told_failure(self) -> Failure | None:
+        event = self.events.history.failed
+        return failing.of_event(event, in_pods=bool(self._json(layout.JOB))) if event else None
 
     def _last_lines(self, name: str) -> str:
         found = self.logs().get(name)
