@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import log1p
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from umiak.cli.main import main
 from umiak.data import Columns, Shard, ctr
+from umiak.data import fetch as fetching
 from umiak.errors import InputError
 
 
@@ -61,3 +64,28 @@ def test_made_up_impressions_are_skewed_and_can_be_learned() -> None:
 
     assert np.corrcoef(rates(table), rates(other))[0, 1] > 0.9, "an id means the same in every sample of the data"
     assert np.array_equal(ctr.synthetic(100, seed=3)["ids"], ctr.synthetic(100, seed=3)["ids"])
+
+
+def test_made_up_impressions_are_fetched_as_parquet_and_streamed_as_they_were_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UMIAK_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(fetching._SETS, "ctr", fetching._Set("ctr", (partial(ctr.files, 2500, 300, 26_000),), ""))
+    monkeypatch.setattr(ctr, "FILE_ROWS", 1000)
+    assert main(["data", "fetch", "ctr"]) == 0
+    written = {path.name: path.stat() for path in (tmp_path / "data" / "ctr").glob("*.parquet")}
+    assert sorted(written) == ["test-000.parquet", "train-000.parquet", "train-001.parquet", "train-002.parquet"]
+    assert {status.st_mtime for status in written.values()} == {fetching.MADE}, "the same index on every machine"
+    data = ctr.load()
+    made = ctr.synthetic(2500, 0, 26_000)
+    (batch,) = data.train.batches(5000, Shard(), None)
+    for name in made.names:
+        assert batch[name].dtype == made[name].dtype and np.array_equal(batch[name], made[name])
+    assert sum(len(batch["label"]) for batch in data.test.batches(99, Shard(), None)) == 300
+
+
+def test_click_logs_in_a_bucket_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UMIAK_DATA", "s3://clicks/2026/")
+    assert list(ctr.load().train.paths) == ["s3://clicks/2026/ctr/train-*.parquet"]
+    with pytest.raises(InputError, match="is read from a directory"):
+        fetching.fetch("reviews")

@@ -200,6 +200,6 @@ _UNPACK = "Or download {folder}.zip from grouplens.org on another machine and un
 _SETS = {
     "movielens": _Set("ml-100k", (_ML_100K, _from_recbole), _UNPACK),
     "movielens-1m": _Set("ml-1m", (_ML_1M,), _UNPACK),
-    "ctr": _Set("ctr", (_made_up_clicks,), ""),
     "reviews": _Set("reviews", (_from_vader,), "Or copy {target} from a machine that has it"),
+    "ctr": _Set("ctr", (_made_up_clicks,), ""),
 }
