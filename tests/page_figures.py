@@ -126,23 +126,26 @@ def measure_list(scratch: Path, count: int, points: int) -> None:
 
 
 def measure_long(scratch: Path, points: int) -> None:
+    """A long file is shown as far as it was read, and read bit by bit."""
     write_run(scratch / "long" / "run", points)
     for title in ("first time", "again (a new server)"):
         with served(scratch / "long", scratch) as server:
             begun = time.monotonic()
             (run,) = server.whole_list()
-            print(f"a run of {points:,} points, listed {title}: {time.monotonic() - begun:.2f} s")
-            begun = time.monotonic()
-            server.get(f"/api/runs/{run['id']}")
-            opened = time.monotonic()
+            listed = time.monotonic() - begun
             address = f"/api/runs/{run['id']}/series?name=cost&axis=round&width=1200"
+            server.get(f"/api/runs/{run['id']}")
             (cost,) = server.get(address)
-            print(
-                f"  detail {opened - begun:.2f} s; its curve {time.monotonic() - opened:.3f} s, {len(cost['x'])} points"
-            )
-            begun = time.monotonic()
-            server.get(f"{address}&from={points // 3}&to={points // 2}")
-            print(f"  zoomed {time.monotonic() - begun:.3f} s; memory {server.memory:.0f} MB")
+            print(f"a run of {points:,} points, {title}: listed after {listed:.2f} s, ", end="")
+            print(f"a first curve of {cost['points']:,} after {time.monotonic() - begun:.2f} s, ", end="")
+            while cost["points"] < points:
+                (cost,) = server.get(address)
+            print(f"all of them after {time.monotonic() - begun:.2f} s")
+            for what, more in (("its curve", ""), ("zoomed", f"&from={points // 3}&to={points // 2}")):
+                begun = time.monotonic()
+                (cost,) = server.get(address + more)
+                print(f"  {what}: {time.monotonic() - begun:.3f} s, {len(cost['x'])} points")
+            print(f"  memory {server.memory:.0f} MB")
 
 
 def measure_directories(scratch: Path, count: int) -> None:

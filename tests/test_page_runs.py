@@ -11,11 +11,15 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.processes import TINY, kill_tree, start, umiak, wait_for
+from tests.v1_graphs import data, fc, graph
 from umiak import system
-from umiak.page import cost
+from umiak.nn.outline import variables
+from umiak.paddle_v1.network.model import V1Model
+from umiak.page import cost, drawing
 from umiak.page.answers import Detail
 from umiak.page.index import Index
 from umiak.spec.flags import parse
+from umiak.spec.outline import Outline
 
 pytestmark = pytest.mark.slow
 BROKEN = TINY.read_text().replace(
@@ -119,3 +123,10 @@ def test_a_price_makes_a_cost_and_one_beside_the_run_counts_too(finished: Path) 
     (finished / "price.json").write_text('{"dollars_per_hour": "NaN"}')
     assert told(finished)["cost"] is None
     (finished / "price.json").unlink()
+
+
+def test_a_network_of_v1_is_drawn_by_its_layers() -> None:
+    net = V1Model(graph(data("x", 3), fc("hidden", 5, "x"), fc("out", 2, "hidden")))
+    outline = Outline("net.py", net.outlined(), variables(net))
+    drawn = "".join(ElementTree.fromstring(str(drawing.of_run({"outline": outline.to_json()}))).itertext())
+    assert "hidden" in drawn and "one process: no services" in drawn

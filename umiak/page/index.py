@@ -27,7 +27,7 @@ DEEPEST = 12
 SCAN_SECONDS = 2.0
 SCAN_REST = 10
 """Looking for new directories takes at most a tenth of the time."""
-READ_SECONDS = 0.4
+READ_SECONDS = 0.25
 MOST_BYTES = 96 << 20
 """Of curves in memory."""
 Jobs = Callable[[Path], ClusterJob | None]
