@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Columns:
         One column after the other, because a column that was just put together is still in the processor's cache.
         """
         names = parts[0].names
-        columns = {name: _take(_join([part[name] for part in parts]), indices, "clip") for name in names}
+        columns = {name: _take(_join([part[name] for part in parts]), indices, checked=False) for name in names}
         return cls._unchecked(columns, len(indices))
 
     @classmethod
@@ -160,15 +160,15 @@ def check_size(size: int) -> None:
         raise InputError(f"a batch holds at least 1 sample, not {size}")
 
 
-def _take(column: Any, indices: np.ndarray, mode: Literal["raise", "clip"] = "raise") -> Any:
+def _take(column: Any, indices: np.ndarray, checked: bool = True) -> Any:
     if not isinstance(column, Ragged):
-        return column.take(indices, 0, mode=mode) if isinstance(column, np.ndarray) else column[indices]
+        return column[indices] if checked else column.take(indices, 0, mode="clip")
     starts = column.offsets[indices]
     lengths = column.offsets[indices + 1] - starts
     offsets = np.zeros(len(indices) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return Ragged(_take(column.values, np.repeat(starts, lengths) + within, mode), offsets)
+    return Ragged(_take(column.values, np.repeat(starts, lengths) + within, checked), offsets)
 
 
 def _run(column: Any, begin: int, end: int) -> Any:
