@@ -16,7 +16,7 @@ from pathlib import Path
 from PIL import Image
 
 from tests.page.browser import Browser
-from tests.page.live import kill_a_trainer
+from tests.page.live import kill_a_trainer, sockets
 from tests.page.served import opened
 from tests.processes import descendants, kill_tree, start, umiak, wait_until_gone
 
@@ -46,7 +46,8 @@ def words(out: Path, arguments: str, passes: int) -> tuple[str | Path, ...]:
 
 
 def train(out: Path, arguments: str, passes: int, after_a_pass: Callable[[int], None] | None = None) -> None:
-    process = start(*words(out, arguments, passes))
+    place = sockets()
+    process = start(*words(out, arguments, passes), TMPDIR=place.name)
     try:
         if after_a_pass:
             wait(lambda: len(list(out.glob("pass-*/done"))) >= 1)
@@ -57,6 +58,7 @@ def train(out: Path, arguments: str, passes: int, after_a_pass: Callable[[int], 
         process.communicate(timeout=PATIENCE)
     finally:
         kill_tree(process.pid)
+        place.cleanup()
 
 
 def kill(launcher: int) -> None:
@@ -72,7 +74,8 @@ def wait(condition: Callable[[], bool]) -> None:
 
 def show(root: Path) -> None:
     """With a run that is under way."""
-    process = start(*words(root / "batch-400", "batch=400", 20))
+    place = sockets()
+    process = start(*words(root / "batch-400", "batch=400", 20), TMPDIR=place.name)
     browser = Browser()
     try:
         wait(lambda: len(list((root / "batch-400").glob("pass-*/done"))) >= 2)
@@ -85,6 +88,7 @@ def show(root: Path) -> None:
         kill_tree(process.pid)
         process.wait(30)
         wait_until_gone(left)
+        place.cleanup()
 
 
 def take_all(browser: Browser) -> None:
