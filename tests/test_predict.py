@@ -171,3 +171,18 @@ def test_parts_of_a_different_prediction_are_not_mixed_in(trained: Path, tmp_pat
     assert (parts / "000000.parquet").read_bytes() == b"old"
     umiak(*words(trained, output, "--overwrite"))
     assert parquet.read_metadata(output).num_rows == ROWS
+
+
+def test_a_worker_that_is_killed_ends_the_command_with_75_and_it_continues(trained: Path, tmp_path: Path) -> None:
+    output = tmp_path / "o.parquet"
+    command = words(trained, output, "--workers=2")
+    process = start(*command, pause=0.05)
+    wait_for(lambda: list((tmp_path / "o.parquet.parts").glob("0*.parquet")), process)
+    workers = descendants(process.pid)
+    os.kill(workers[-1], signal.SIGKILL)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 75 and "signal 9 (SIGKILL): run the same command again to continue" in error
+    wait_until_gone(workers)
+    umiak(*command)
+    umiak(*words(trained, tmp_path / "undisturbed.parquet"))
+    assert output.read_bytes() == (tmp_path / "undisturbed.parquet").read_bytes()
