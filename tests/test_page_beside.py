@@ -205,6 +205,7 @@ def test_only_train_takes_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--page is a flag of umiak train, not of umiak trainer" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beside, "WORDS", [str(tmp_path / "nothing")])
     said: list[str] = []
@@ -213,6 +214,7 @@ def test_a_process_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: py
     assert said == ["no page: cannot start its process (No such file or directory); training continues"]
 
 
+@pytest.mark.slow
 def test_from_python_a_page_comes_with_the_training_too(
     tmp_path: Path, words: Words, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
