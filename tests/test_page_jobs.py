@@ -104,8 +104,12 @@ def test_a_job_is_shown_live_from_the_logs_of_its_pods(kube: RecordedKube, watch
     kube.logs["rec-0-abcde"] += "\n" + round_at(9, 30)
     seen.mirror.step()
     assert shown(seen)["rec"][0]["round"] == 30
+    kube.logs["rec-0-abcde"] += "\n" + event(10, event="checkpoint", path="x", round=28)
+    seen.mirror.step()
+    risk = shown(seen)["rec"][1]["atRisk"]
+    assert risk is not None and risk["rounds"] == 2
     text = (seen.mirror.target / "rec" / "events.jsonl").read_text()
-    assert len(text.splitlines()) == 4 and "a line of" not in text
+    assert len(text.splitlines()) == 5 and "a line of" not in text
 
 
 def test_all_jobs_of_a_namespace_are_listed_and_one_that_is_deleted_goes(kube: RecordedKube, watcher: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from umiak.page import cost, drawing, failing, logfile, safe, saved
-from umiak.page.answers import Change, Config, Cost, Detail, Failure, Log, Metric, Run, State
+from umiak.page.answers import Change, Checkpoint, Config, Cost, Detail, Failure, Log, Metric, Run, State
 from umiak.page.cluster import ClusterJob
 from umiak.page.cost import Price
 from umiak.page.curves import Curves
@@ -119,7 +119,7 @@ class RunDirectory:
         last = [int(rounds["round"][-1])] if len(rounds) else []
         last += [passes[-1]["round"]] if passes else []
         started = number(told.started) or number(metrics.started) or (job.started if job else None)
-        updated = number(told.updated) or number(metrics.updated) or self._modified()
+        updated = number(told.updated) or number(metrics.updated) or (job.finished if job else self._modified())
         lasted = updated - started if started and updated else sum(each["seconds"] for each in passes) or None
         workers = told.workers or about.get("workers") or (job.workers if job else None) or len(self._nodes())
         bill = self._cost(about, locked)
@@ -211,7 +211,7 @@ class RunDirectory:
         run, told, about = self.run(locked), self.events.history, self._json(layout.RUN)
         checkpoints = self.job.checkpoints if self.job else saved.checkpoints(self.path, self.roots)
         snapshots = self.job.snapshots if self.job else saved.snapshots(self.path)
-        newest = (checkpoints[-1]["round"], checkpoints[-1]["time"]) if checkpoints else told.checkpoint
+        newest = _newest(checkpoints, told.checkpoint if self.job or not checkpoints else None)
         work = [told.newest_work[worker] for worker in sorted(told.newest_work)]
         slow = max(work, key=lambda each: each["computing"] / each["rounds"], default=None)
         commands = self.job.commands if self.job else saved.commands(self.path, about, bool(checkpoints), snapshots)
@@ -277,3 +277,9 @@ class RunDirectory:
             "text": masked(str(text)) if text else None,
             "flags": {str(k): masked(str(v), str(k)) for k, v in flags.items()} if isinstance(flags, dict) else {},
         }
+
+
+def _newest(listed: list[Checkpoint], told: tuple[int, float] | None) -> tuple[int, float] | None:
+    """Round and time. A cluster's were listed a while ago, and its pods have told of newer ones since."""
+    known = [(each["round"], each["time"]) for each in listed[-1:]]
+    return max([*known, *([told] if told else [])], default=None)
