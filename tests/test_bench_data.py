@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from umiak.bench import feeding
+from umiak.bench import feeding, report
+from umiak.bench.driver import Measured
 from umiak.bench.run import Run
 from umiak.bench.systems import FEEDERS, GROUPS, LIMITED, place, systems
 from umiak.data import Columns, Shard, stream
@@ -57,3 +58,14 @@ def test_every_system_is_there_and_libraries_are_measured_only_on_demand() -> No
             assert callable(getattr(importlib.import_module(f"umiak.bench.{module}"), function))
     assert not set(systems("data-ctr", paddle=False)) & set(FEEDERS)
     assert systems("data-memory", paddle=False) == [LIMITED]
+
+
+def test_the_faster_library_is_what_umiak_is_compared_with() -> None:
+    def turns(*rates: float) -> list[dict[str, float]]:
+        return [{"samples_per_s": rate} for rate in rates]
+
+    measured = Measured("data-ctr", {"umiak": turns(10, 20), "mosaicml": turns(2, 4), "litdata": turns(5, 10)})
+    assert report.feeders(measured) == [
+        "umiak feeds its trainers 2.00 × as fast as litdata, the faster of the libraries"
+    ]
+    assert report.feeders(Measured("data-ctr", {"umiak": turns(10)})) == []

@@ -44,7 +44,7 @@ def bench(arguments: Arguments) -> int:
             workload, wanted, arguments.rounds, arguments.seconds, say, baseline=arguments.baseline
         )
         figures += report.figures(measured)
-        notes += [f"{workload}: {note}" for note in measured.notes]
+        notes += [f"{workload}: {note}" for note in (*measured.notes, *report.feeders(measured))]
         _write(arguments, [figure.to_json() for figure in figures])
     print("\n".join([report.table(figures), *notes]))
     if arguments.plot is not None:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from umiak.bench.driver import Measured
-from umiak.bench.systems import BASELINE, SYNC_PADDLES
+from umiak.bench.systems import BASELINE, FEEDERS, SYNC_PADDLES
 
 NOISY = 0.05
 BASELINE_COLUMN = 7
@@ -80,6 +80,18 @@ def ratio(values: Sequence[float], others: Sequence[float] | None) -> float | No
     """The median over pairs: two runs of one round share the machine's mood, two medians need not."""
     pairs = list(zip(values, others or (), strict=False))
     return median(value / other for value, other in pairs) if pairs else None
+
+
+def feeders(measured: Measured) -> list[str]:
+    """How umiak's own reading compares with the faster of the libraries that fed the same trainers, if any did."""
+    rates = {name: [run["samples_per_s"] for run in measured.runs.get(name, [])] for name in ("umiak", *FEEDERS)}
+    best = max((name for name in FEEDERS if rates[name]), key=lambda name: median(rates[name]), default=None)
+    found = ratio(rates["umiak"], rates[best]) if best else None
+    return (
+        []
+        if found is None
+        else [f"umiak feeds its trainers {found:.2f} × as fast as {best}, the faster of the libraries"]
+    )
 
 
 def table(all_figures: Sequence[Figure]) -> str:
