@@ -57,8 +57,8 @@ def test_it_listens_on_this_machine_alone_unless_told_otherwise(static: Path, tm
     [
         (["--host", "10.1.2.3"], "--host beyond this machine needs --tls CERT KEY, or --insecure to do without"),
         (["--host", "0.0.0.0", "--insecure"], "names no address that a browser could check"),
-        (["--host", "example.org"], "is no IP address"),
-        (["--tls", "nothing", "nothing"], "nothing is no file"),
+        (["--host", "example.org"], "is not an IP address"),
+        (["--tls", "nothing", "nothing"], "nothing is not a file"),
     ],
 )
 def test_a_host_beyond_this_machine_needs_tls_or_is_refused(

@@ -72,7 +72,7 @@ def _price(options: argparse.Namespace) -> Price | None:
     if options.dollars_per_hour is None:
         return None
     if not 0 <= options.dollars_per_hour < 1e6:
-        raise InputError(f"--dollars-per-hour {options.dollars_per_hour:g} is no price: write one like 3.20")
+        raise InputError(f"--dollars-per-hour {options.dollars_per_hour:g} is not a price: write one like 3.20")
     return cost.given(options.dollars_per_hour)
 
 
@@ -83,7 +83,7 @@ def _serve(options: argparse.Namespace) -> int:
     _check_host(options)
     for path in options.tls or ():
         if not path.is_file():
-            raise InputError(f"--tls: {path} is no file; name a certificate and its key in PEM form")
+            raise InputError(f"--tls: {path} is not a file; name a certificate and its key in PEM form")
     index = Index(options.directories or [Path()], price=_price(options), cache=cache.directory())
     page = serving.prepare(index, options.host, options.port, tuple(options.tls) if options.tls else None)
     print(page.address, flush=True)
@@ -97,7 +97,7 @@ def _check_host(options: argparse.Namespace) -> None:
     try:
         address = ipaddress.ip_address(options.host)
     except ValueError:
-        raise InputError(f"--host {options.host!r} is no IP address: write one, like 127.0.0.1") from None
+        raise InputError(f"--host {options.host!r} is not an IP address: write one, like 127.0.0.1") from None
     if address.is_unspecified:
         raise InputError(f"--host {options.host} names no address that a browser could check: write the machine's own")
     if address.is_loopback or options.tls:

@@ -73,8 +73,8 @@ def _outline(config: Path, read: Arguments) -> Outline:
     from umiak.paddle_v1.formats import outline as layers
     from umiak.paddle_v1.language import reading
     from umiak.show import modules
-    from umiak.spec.outline import Outline
     from umiak.spec.load import load
+    from umiak.spec.outline import Outline
     from umiak.trainer.forward import build, choose_device
 
     notes: tuple[str, ...] = ()

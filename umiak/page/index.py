@@ -45,7 +45,7 @@ class Index:
         directories are called."""
         for path in [] if expected else named:
             if not path.is_dir():
-                raise InputError(f"{path} is no directory: name one that holds runs")
+                raise InputError(f"{path} is not a directory: name one that holds runs")
             if not os.access(path, os.R_OK | os.X_OK):
                 raise InputError(f"{path} cannot be read: change its permissions, or name another directory")
         self.roots = [path.resolve() for path in named]

@@ -20,7 +20,7 @@ def opened(path: Path, roots: Sequence[Path]) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OutsideError(f"{path} is no file")
+            raise OutsideError(f"{path} is not a file")
         true = system.place(descriptor) or path.resolve()
         if not any(true.is_relative_to(root) for root in roots):
             raise OutsideError(f"{path} leads out of the directory that was named")

@@ -27,7 +27,7 @@ def finite(value: object) -> float:
     """A finite number; anything else is a ValueError or a TypeError."""
     found = float(value)  # type: ignore[arg-type]
     if not math.isfinite(found):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return found
 
 
