@@ -251,7 +251,7 @@ def test_secrets_in_flags_and_logs_are_masked(page: Page, root: Path) -> None:
 
 
 def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no directory: name one that holds runs"):
+    with pytest.raises(InputError, match="is not a directory: name one that holds runs"):
         Index([tmp_path / "nothing"])
 
 
