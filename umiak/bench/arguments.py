@@ -47,7 +47,7 @@ ARGUMENTS = Own(
         "json": Flag("write the figures to this file"),
         "plot": Flag("draw the figures into this PNG"),
         "paddle": Flag("also measure Paddle 2.6.2; installs it first (600 MB)"),
-        "feeders": Flag("data: also measure mosaicml-streaming and litdata; installs them first (3 GB)"),
+        "feeders": Flag("data: also measure mosaicml-streaming and litdata; installs them first (6 GB)"),
         "baseline": Flag("compare with the umiak of another checkout, prepared by `make setup`"),
         "rows": Flag("capacity: number of rows the table grows to", minimum=1_000_000),
         "network_gbit": Flag("scale: bandwidth between machines, in Gbit/s", minimum=1),

@@ -30,7 +30,7 @@ def bench(arguments: Arguments) -> int:
     if arguments.feeders and has_peers():
         from umiak.bench.peers import feeders
 
-        say("installing mosaicml-streaming and litdata unless they are installed already (3 GB)")
+        say("installing mosaicml-streaming and litdata unless they are installed already (6 GB)")
         feeders.install()
     if arguments.workload == "scale":
         return _scale(arguments)

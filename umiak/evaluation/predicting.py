@@ -22,15 +22,15 @@ import numpy as np
 import torch
 
 from umiak import errors
-from umiak.data.formats import kind, known
 from umiak.data.streaming.chunks import Index
 from umiak.data.streaming.dealing import Piece
-from umiak.data.streaming.reading import How, Reader, Rows
-from umiak.data.streaming.source import Stream, stream
+from umiak.data.streaming.reading import Reader, Rows
+from umiak.data.streaming.source import Stream
 from umiak.data.usercode import invoke
 from umiak.errors import InputError, RetryError, UmiakError
 from umiak.evaluation.loading import config_of, load_model
 from umiak.evaluation.prediction_parts import Parts
+from umiak.evaluation.prediction_source import fitting, source_of
 from umiak.files import check_target
 from umiak.rundir.layout import MODEL
 from umiak.rundir.snapshot import Contents, find
@@ -96,19 +96,6 @@ def _task(settings: Settings, output: Path) -> Task:
     }
     source = source_of(loaded.config, settings.data)
     return Task(loaded.config, model, source, settings.keep, Parts(output), identity, settings.overwrite)
-
-
-def source_of(config: Config, paths: Sequence[str]) -> Stream:
-    """The files, read as the config reads its test data, or its training data, if that is a stream."""
-    like = next((each for each in (config.test, config.train) if isinstance(each, Stream)), None)
-    if like is None:
-        return stream(list(paths), by="record")
-    endings = {kind(path.removesuffix(".zst")) for path in paths if known(path.removesuffix(".zst"))} or {like.kind}
-    if len(endings) > 1:
-        raise InputError(
-            f"--data names files of several kinds ({', '.join(sorted(endings))}): predict one after the other"
-        )
-    return replace(like, paths=list(paths), kind=endings.pop(), part=None, without=())
 
 
 class _Whole(NamedTuple):
@@ -260,30 +247,6 @@ class _Worker:
                     output = invoke(self._task.config.predict, output)
                 found.append(_arrays(output, min(size, len(rows.columns) - size * len(found))))
         return {name: _column(np.concatenate([each[name] for each in found])) for name in found[0]}
-
-
-def fitting(how: How, index: Index) -> How:
-    """Without columns that the files do not have: data to predict for need not have the target."""
-    if not index.schema:
-        return how
-    there = [*index.arrow_schema.names, *index.files[0].partitions]
-    if isinstance(how.columns, Mapping):
-        return replace(how, columns={name: how.columns[name] for name in how.columns if name in there})
-    if how.columns is not None:
-        return replace(how, columns=[name for name in how.columns if name in there])
-    return replace(how, columns=_numeric(index)) if how.parse is None else how
-
-
-def _numeric(index: Index) -> list[str]:
-    """The columns that need no parse function."""
-    from pyarrow import types
-
-    def plain(kind: Any) -> bool:
-        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            return plain(kind.value_type)
-        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-    return [field.name for field in index.arrow_schema if plain(field.type)]
 
 
 def _arrays(output: Any, samples: int) -> dict[str, np.ndarray]:
