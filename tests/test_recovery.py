@@ -48,7 +48,7 @@ def run_with_kills(out: Path, draw: random.Random, kills: int) -> list[str]:
         seen: set[int] = set()
         try:
             while process.poll() is None:
-                pause = draw.uniform(0.2, 2.5)
+                pause = draw.uniform(0.1, 1.5)
                 deadline = time.monotonic() + pause
                 while process.poll() is None and time.monotonic() < deadline:
                     seen.update(descendants(process.pid))
