@@ -41,4 +41,4 @@ def test_a_kubeconfig_and_an_image(namespace: Namespace, tmp_path: Path) -> None
     said = follow(blocks[written:], here, environment)
     assert "kind: Job" in said and "first-job: done in" in said
     assert list((here / "model").glob("pass-*"))
-    assert namespace.left() == []
+    namespace.wait("what Kubernetes removes in its own time", lambda: namespace.left() == [], 60)

@@ -270,7 +270,7 @@ def test_a_split_count_other_than_the_number_of_pods_is_refused(tutorial: Tutori
     tutorial.create("2017-data.yaml", **{'"3"': '"4"'})
     tutorial.wait("Complete", "paddle-data", 120)
     tutorial.create("2017-train.yaml")
-    tutorial.ends_with("cut into 4 shards, but there are 3 trainers", 2)
+    tutorial.ends_with("split into 4 shards, but there are 3 trainers", 2)
 
 
 def test_fewer_pods_than_trainers_say_who_is_missing_and_end(with_data: Tutorial) -> None:

@@ -157,7 +157,7 @@ def test_from_an_empty_directory_to_a_model_and_back_to_nothing(
     user(init)
     assert "0 errors" in user(check)
     # The image is pushed by the next command, not by the offer of this one.
-    said = user(up, Create_paddle_for="y", Make_and_push_it_now="n")
+    said = user(up, Create_paddle_for="y", Build_and_push_it_now="n")
     assert "nodes ready: 3 of 3" in said and "umiak image push" in said
     status = json.loads(user("umiak cluster status --json"))
     image, bucket = f"{status['images']}:latest", status["bucket"]
