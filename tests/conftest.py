@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-
 import pytest
 
 from tests.quick import Quick, is_slow
@@ -24,10 +20,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts a process where tests/quick.py cannot see it, or takes seconds")
     if config.getoption("--quick"):
         config.pluginmanager.register(Quick())
-    if hasattr(config, "workerinput"):
-        # Whoever is killed leaves its sockets. A short name: the system bounds their paths.
-        os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="t-", dir="/tmp")
-        config.add_cleanup(lambda: shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
