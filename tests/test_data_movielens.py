@@ -153,6 +153,7 @@ def test_the_baseline_is_mean_plus_shrunken_offsets() -> None:
     assert movielens.mean_baseline(train, test) == pytest.approx(np.sqrt((errors**2).mean()) / 2)
 
 
+@pytest.mark.slow
 def test_made_up_ratings_have_the_shape_of_ml_1m() -> None:
     data = synthetic.movielens(seed=1, ratings=100_000)
     assert len(data.train) + len(data.test) == 100_000

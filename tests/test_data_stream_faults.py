@@ -17,6 +17,8 @@ from umiak.data import Shard, stream
 from umiak.data.streaming import places
 from umiak.errors import InputError, RetryError
 
+pytestmark = pytest.mark.slow
+
 PATTERN = "s3://clicks/*.parquet"
 ROWS = 600
 

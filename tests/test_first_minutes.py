@@ -62,6 +62,7 @@ def test_a_wheel_in_an_empty_directory(tmp_path: Path) -> None:
     assert (empty / "out" / "songs" / "curves.png").exists()
 
 
+@pytest.mark.slow
 def test_a_notebook(tmp_path: Path) -> None:
     """In a real Jupyter kernel."""
     cells = [block.text for block in section("In a notebook") if block.language == "python"]

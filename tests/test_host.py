@@ -255,6 +255,7 @@ def malformed(draw: random.Random) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 def test_malformed_frames_of_a_member_end_its_job_but_never_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

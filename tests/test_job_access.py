@@ -341,6 +341,7 @@ def test_what_is_forbidden_is_said_in_words(kube: RecordedKube, tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_again(kube: RecordedKube, tmp_path: Path) -> None:
     kube.busy = 3
     assert api(kube.kubeconfig(tmp_path / "config")).items(JOBS) == []

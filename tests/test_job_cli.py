@@ -226,6 +226,7 @@ def test_a_submit_that_was_killed_midway_is_cleaned_up_by_the_next(
     assert ours(kube) == MADE
 
 
+@pytest.mark.slow
 def test_cancel_stops_and_submit_goes_on_with_the_same_job(
     kube: RecordedKube, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,6 +281,7 @@ def test_delete_leaves_nothing_but_the_output(kube: RecordedKube, capsys: pytest
     assert "the output stays in rec/output of claim efsvol" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_delete_with_output_removes_the_claim_that_submit_made(
     kube: RecordedKube, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -347,6 +349,7 @@ def test_wait_ends_as_the_training_did(kube: RecordedKube, capsys: pytest.Captur
     assert "config.py:1: KeyError: 'x'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_watch_tells_what_changes_and_survives_a_server_that_is_away(
     kube: RecordedKube, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -419,6 +422,7 @@ def test_logs_begin_with_the_first_failure(kube: RecordedKube, capsys: pytest.Ca
     assert "ValueError: boom" in said.err
 
 
+@pytest.mark.slow
 def test_logs_are_followed_from_a_pod_to_its_replacement(
     kube: RecordedKube, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,8 @@ from umiak.kube.nodes import Node
 from umiak.page.answers import Detail, Run
 from umiak.page.index import Index
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = "cluster recorded, namespace default"
 
 

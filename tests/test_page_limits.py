@@ -16,6 +16,8 @@ from umiak.page import cache, index, jsonlines, kept
 from umiak.page.index import Index
 from umiak.page.rundirectory import RunDirectory
 
+pytestmark = pytest.mark.slow
+
 ODD: list[Any] = [None, True, -1, 0, 7, 1.5, 1e400, float("nan"), 10**30, "", "7", "x" * 50, [], [1], {}, {"a": 1}]
 KINDS = ["round", "pass", "work", "processes", "phase", "baseline", "start", "restart", "checkpoint", "failed", "done"]
 KEYS = [

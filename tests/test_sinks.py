@@ -59,6 +59,7 @@ def recorded(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_what_could_not_be_sent_is_sent_when_the_server_is_there(starting: Server, tmp_path: Path) -> None:
     """The first test: the server is not there yet."""
     out = tmp_path / "out"
